@@ -8,7 +8,6 @@ import (
 
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/effects"
-	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
@@ -69,6 +68,46 @@ func OnUnknownProbe[R any](ask func(ctx context.Context, key string) (r R, happe
 // more round trip and shortens the time during which a crash leaves the outcome unknown.
 func RecordNow() EffectOption { return EffectOption{func(c *effects.Call) { c.Now = true }} }
 
+// EffectInfo is an effect of an operation or a step, as recorded in the journal.
+type EffectInfo struct {
+	Name    string
+	Ordinal int
+	Key     string
+	State   EffectState
+	Policy  EffectPolicy
+	Result  json.RawMessage
+	Since   time.Time
+}
+
+// EffectState is the state of an effect.
+type EffectState string
+
+// The states of effects.
+const (
+	EffectBegun   EffectState = "begun" // its outcome is unknown
+	EffectDone    EffectState = "done"
+	EffectNotDone EffectState = "notDone"
+)
+
+// EffectPolicy determines how the next attempt of an operation resolves an effect of unknown outcome.
+type EffectPolicy string
+
+// The policies of effects.
+const (
+	EffectHold  EffectPolicy = "hold"  // the operation waits for a [Resolution]
+	EffectRetry EffectPolicy = "retry" // [OnUnknownRetry]
+	EffectProbe EffectPolicy = "probe" // [OnUnknownProbe]
+)
+
+// Resolution is a person's report about an effect of an uncertain operation or step: whether it happened, and with
+// which result. The name "$body" stands for the whole body of an opaque action or step.
+type Resolution struct {
+	Name     string
+	Ordinal  int
+	Happened bool
+	Result   json.RawMessage
+}
+
 // NotDone marks an error that an effect's call returns: the effect is known not to have happened, for example
 // because the card was declined. NotDone(nil) returns an error too.
 func NotDone(err error) error { return effects.NotHappened(err) }
@@ -89,8 +128,8 @@ type Contradiction struct {
 	Ordinal   int
 	Key       string          // key with which the effect was called
 	Epoch     int64           // epoch of the late holder
-	Happened  bool            // true if the call succeeded; otherwise its outcome is unknown
-	Result    json.RawMessage // result of a call that succeeded
+	Unknown   bool            // true if the outcome of the call is unknown; otherwise the call succeeded with Result
+	Result    json.RawMessage // nil if the outcome is unknown
 	Node      string          // node that recorded it
 	At        time.Time
 }
@@ -101,11 +140,11 @@ type ContradictionFilter struct {
 }
 
 // ListContradictions iterates over the unacknowledged contradictions in the context's workspace, ordered by operation.
-func (e *Engine) ListContradictions(ctx context.Context, f ContradictionFilter) iter.Seq2[Contradiction, error] {
+func ListContradictions(ctx context.Context, d Doer, f ContradictionFilter) iter.Seq2[Contradiction, error] {
 	return func(yield func(Contradiction, error) bool) {
 		const page = 100 // operations
 		for after := ""; ; {
-			found, err := effects.Contradictions(ctx, engine.Of(e), f.Operation, after, page)
+			found, err := effects.Contradictions(ctx, store.DoerOf(d), f.Operation, after, page)
 			if err != nil {
 				yield(Contradiction{}, err)
 				return
@@ -125,30 +164,30 @@ func (e *Engine) ListContradictions(ctx context.Context, f ContradictionFilter) 
 
 func contradiction(c effects.Contradiction) Contradiction {
 	x := Contradiction{ID: c.ID, Operation: c.Operation, Subject: c.Subject, Effect: c.Name, Ordinal: c.Ordinal, Key: effects.Key(c.Operation, c.Name, c.Ordinal),
-		Epoch: c.Epoch, Happened: c.State == effects.Done, Node: c.Node, At: c.At}
-	if x.Happened {
+		Epoch: c.Epoch, Unknown: c.State != effects.Done, Node: c.Node, At: c.At}
+	if !x.Unknown {
 		x.Result = c.Result
 	}
 	return x
 }
 
-// AcknowledgeOption is an option of [Engine.AcknowledgeContradictions].
-type AcknowledgeOption struct{ actor string }
+// ActorOption is the option [By] of [AcknowledgeContradictions].
+type ActorOption struct{ actor string }
 
 // By sets the actor to record.
-func By(actor string) AcknowledgeOption { return AcknowledgeOption{actor} }
+func By(actor string) ActorOption { return ActorOption{actor} }
 
 // AcknowledgeContradictions records that a person has seen the contradictions of an operation with the given ids. They
 // stay stored but are no longer listed. Acknowledging again changes nothing. If the operation has no contradiction with
 // one of the ids, the error is [ErrNotFound].
-func (e *Engine) AcknowledgeContradictions(ctx context.Context, operation string, ids []string, o ...AcknowledgeOption) error {
+func AcknowledgeContradictions(ctx context.Context, d Doer, operation string, ids []string, o ...ActorOption) error {
 	var by string
 	for _, option := range o {
 		by = option.actor
 	}
-	at, err := engine.Of(e).Partition(ctx, store.Write)
+	at, err := store.DoerOf(d).Partition(ctx, store.Write)
 	if err != nil {
 		return err
 	}
-	return effects.Acknowledge(ctx, engine.Of(e), at, operation, by, ids)
+	return effects.Acknowledge(ctx, store.DoerOf(d), at, operation, by, ids)
 }

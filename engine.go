@@ -42,24 +42,19 @@ type Config struct {
 	// SweepEvery is the interval at which a running engine releases the leases that crashes left behind; the default is
 	// 10 seconds.
 	SweepEvery time.Duration
-	// StuckAfter is how long a claim lasts without renewal, for lifecycles whose config does not set
-	// stuck_after; the default is 5 minutes.
-	StuckAfter time.Duration
 	// HistoryRetention is the minimum retention for histories of entities, scopes and reactions. 0 means unlimited;
 	// otherwise it must be at least an hour. The last event of each object, and events that a reaction has not handled
 	// yet, are not deleted. The program's own streams are not affected.
 	HistoryRetention time.Duration
 	// Node is the name under which this node holds leases; the default is the host name plus a random suffix.
 	Node string
-	// MaxWorkers limits how many reaction events this node handles at the same time; the default is 16. If there are
-	// several workspaces, one workspace gets at most two thirds of this limit.
-	MaxWorkers int
 }
 
 // Part is a capability, or a component of the program, that belongs to an engine: a lifecycle, a workflow definition,
-// a batch kind, a reaction, a projection, scope kinds (scope.Kinds), the feed (stream.Feed), an artifact store
-// (batch.Artifacts), run settings (run.Lease, run.Retention, run.Calls), or the maintenance of runs or batches on an
-// engine without definitions or kinds (run.Maintenance, batch.Maintenance). Pass parts to [Open].
+// a batch kind, a reaction, a projection, scope kinds (scope.Kinds), the feed (stream.Feed), an artifact
+// store (batch.Artifacts), capability settings (run.Lease, run.Retention, run.Calls, run.MaxWorkers,
+// stream.MaxWorkers, lifecycle.StuckAfter), or the maintenance of runs or
+// batches on an engine without definitions or kinds (run.Maintenance, batch.Maintenance). Pass parts to [Open].
 type Part interface {
 	// Register is called once by [Open], after the database is ready. If it returns an error, Open closes the engine
 	// and returns that error.

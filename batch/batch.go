@@ -1,6 +1,15 @@
 // Package batch runs items of work that cost something, such as calls to an API that charges per call. You can cancel a
 // batch at any moment: the cost of items that were not accepted is refunded exactly, and their artifacts are deleted.
 //
+//	var scan = batch.Define("scan", func(ctx context.Context, i *batch.Item[Page]) (string, error) {
+//		return ocr.Read(ctx, i.Input.URL)
+//	}, batch.Options{})
+//
+//	hf, err := holdfast.Open(ctx, sqlite.File("app.db"), holdfast.Config{}, scan)
+//	_, err = batch.PutWallet(ctx, hf, "acme")
+//	_, err = batch.Credit(ctx, hf, "acme", 500, "payment-17")
+//	b, err := scan.Create(ctx, hf, "acme", pages, batch.ID("doc-9"))
+//
 // A [Kind] defines the code for each item. [Kind.Create] creates a batch of items. The engines that have the kind run
 // the items, up to a limit of concurrent items. The first attempt of an item charges its cost to the batch's wallet;
 // further attempts are free. An item that fails, or crashes its workers, too many times is marked failed, and its

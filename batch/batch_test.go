@@ -54,7 +54,7 @@ func run(t *testing.T, e *holdfast.Engine) *holdfast.Engine {
 
 func fund(t *testing.T, e *holdfast.Engine, points int64) {
 	t.Helper()
-	_, err := batch.PutWallet(t.Context(), e, "w", false)
+	_, err := batch.PutWallet(t.Context(), e, "w")
 	if err == nil && points > 0 {
 		_, err = batch.Credit(t.Context(), e, "w", points, "first")
 	}
@@ -278,6 +278,9 @@ func TestArtifactsAreSwept(t *testing.T) {
 		}
 		if _, err := kind.Create(t.Context(), e, "w", work(3, 1), batch.ID("B/../../x")); !errors.Is(err, holdfast.ErrValidation) {
 			t.Errorf("id with slashes: got %v, want ErrValidation", err)
+		}
+		if _, err := kind.Create(t.Context(), e, "w", work(3, 1), batch.ID("")); !errors.Is(err, holdfast.ErrValidation) {
+			t.Errorf("empty id: got %v, want ErrValidation", err)
 		}
 		if _, err := kind.Create(t.Context(), e, "w", work(3, 1), batch.ID("..")); err != nil {
 			t.Fatal(err)

@@ -40,7 +40,7 @@ func ExampleDefine() {
 	defer background.Wait()
 	defer stop()
 
-	if _, err := batch.PutWallet(ctx, hf, "shop", false); err != nil {
+	if _, err := batch.PutWallet(ctx, hf, "shop"); err != nil {
 		log.Fatal(err)
 	}
 	if _, err := batch.Credit(ctx, hf, "shop", 100, "invoice-1"); err != nil {

@@ -121,7 +121,7 @@ type CreateOption struct{ set func(*batchengine.New) }
 
 // ID sets the id of the batch; without it, the batch gets a new unique id. If a batch with this id
 // and the same items already exists, [Kind.Create] adds the items that are missing and returns that
-// batch; if its items differ, the error is [holdfast.ErrConflict].
+// batch; if its items differ, the error is [holdfast.ErrConflict]. An empty id is [holdfast.ErrValidation].
 func ID(id string) CreateOption { return CreateOption{func(n *batchengine.New) { n.ID = id }} }
 
 // LeaveOpen leaves the batch open for [Kind.Add], until [Seal].
@@ -139,13 +139,12 @@ func MaxConcurrency(n int) CreateOption {
 func (k *Kind[I, O]) Create(ctx context.Context, d holdfast.Doer, wallet string, items iter.Seq[NewItem[I]], o ...CreateOption) (Batch, error) {
 	n := k.template()
 	n.Wallet, n.Handler, n.Artifacts = wallet, k.name, k.hasArtifacts()
+	generated := store.NewID().String()
+	n.ID = generated
 	for _, option := range o {
 		option.set(&n)
 	}
-	open, given := n.Open, n.ID != ""
-	if !given {
-		n.ID = store.NewID().String()
-	}
+	open, given := n.Open, n.ID != generated
 	next, stop := iter.Pull(items)
 	defer stop()
 	first, more, err := page(next)

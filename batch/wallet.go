@@ -32,10 +32,20 @@ type Entry struct {
 	At        time.Time
 }
 
-// PutWallet creates a wallet, or changes whether its balance may be negative. If you disallow a negative balance while
+// WalletOption is an option of [PutWallet].
+type WalletOption struct{ allowNegative bool }
+
+// AllowNegative allows the balance of a wallet to become negative.
+func AllowNegative() WalletOption { return WalletOption{allowNegative: true} }
+
+// PutWallet creates a wallet, or changes whether its balance may be negative: only with [AllowNegative]. If you disallow a negative balance while
 // the balance is negative, the balance can only rise. Allowing a negative balance resumes batches that were paused for
 // lack of funds.
-func PutWallet(ctx context.Context, d holdfast.Doer, id string, allowNegative bool) (Wallet, error) {
+func PutWallet(ctx context.Context, d holdfast.Doer, id string, o ...WalletOption) (Wallet, error) {
+	allowNegative := false
+	for _, option := range o {
+		allowNegative = option.allowNegative
+	}
 	w, err := wallets.Put(ctx, store.DoerOf(d), id, allowNegative)
 	if err == nil && allowNegative {
 		err = batchengine.Resume(ctx, store.DoerOf(d), id)
@@ -47,6 +57,13 @@ func PutWallet(ctx context.Context, d holdfast.Doer, id string, allowNegative bo
 func GetWallet(ctx context.Context, d holdfast.Doer, id string) (Wallet, error) {
 	w, err := wallets.Get(ctx, store.DoerOf(d), id)
 	return public(w), err
+}
+
+// ListWallets iterates over the wallets of the workspace, ordered by id.
+func ListWallets(ctx context.Context, d holdfast.Doer) iter.Seq2[Wallet, error] {
+	return store.Seq(func(last wallets.Wallet, limit int) ([]wallets.Wallet, error) {
+		return wallets.List(ctx, store.DoerOf(d), last.ID, limit)
+	}, public)
 }
 
 // Credit adds points to a wallet; points must be positive. The reference identifies the source of the points, such as a
@@ -71,7 +88,7 @@ func ReadLedger(ctx context.Context, d holdfast.Doer, wallet string, from int64)
 	}, func(e wallets.Entry) Entry { return Entry{e.N, e.Delta, e.Balance, e.Reason, e.Reference, e.At} })
 }
 
-// Audit is the result of [AuditWallets].
+// Audit is the result of [AuditWallet] and [AuditWallets].
 type Audit struct {
 	Wallets, Entries int64
 	// Discrepancies lists the first wrong row of each wallet whose ledger does not add up.
@@ -85,9 +102,19 @@ type Discrepancy struct {
 	Message string
 }
 
-// AuditWallets adds up the ledger of the given wallet or, if wallet is "", of every wallet in the
-// workspace, and checks every row and the wallet's balance against the sum.
-func AuditWallets(ctx context.Context, d holdfast.Doer, wallet string) (Audit, error) {
+// AuditWallet adds up the ledger of a wallet, and checks every row and the wallet's balance against
+// the sum.
+func AuditWallet(ctx context.Context, d holdfast.Doer, id string) (Audit, error) {
+	if id == "" {
+		return Audit{}, fault.New(fault.Validation, "the id of the wallet must not be empty: use AuditWallets for all wallets").With("field", "id")
+	}
+	return audit(ctx, d, id)
+}
+
+// AuditWallets is [AuditWallet] for all wallets in the workspace.
+func AuditWallets(ctx context.Context, d holdfast.Doer) (Audit, error) { return audit(ctx, d, "") }
+
+func audit(ctx context.Context, d holdfast.Doer, wallet string) (Audit, error) {
 	found, err := wallets.Audit(ctx, store.DoerOf(d), wallet)
 	a := Audit{Wallets: found.Wallets, Entries: found.Entries}
 	for _, w := range found.Wrong {

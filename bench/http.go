@@ -7,7 +7,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/client"
 	"github.com/holdfast-go/holdfast/httpapi"
 	"github.com/holdfast-go/holdfast/wire"
@@ -45,16 +44,17 @@ func httpAppend(c *client.Client, prefix string, keyed bool) func(context.Contex
 
 // serve opens an engine on the same database and serves its API until end is called.
 func (e kernel) serve(ctx context.Context) (c *client.Client, end func(), err error) {
-	hf, err := e.open(ctx, httpapi.Handlers(httpapi.Options{}))
+	api, open := httpapi.New(httpapi.Options{}), httpapi.New(httpapi.Options{NoKeys: true})
+	hf, err := e.open(ctx, api, open)
 	if err != nil {
 		return nil, nil, err
 	}
-	key, err := apiKey(ctx, hf)
+	key, err := apiKey(ctx, open)
 	if err != nil {
 		_ = hf.Close()
 		return nil, nil, err
 	}
-	url, stop, err := listen(ctx, httpapi.New(hf, httpapi.Options{}))
+	url, stop, err := listen(ctx, api)
 	if err != nil {
 		_ = hf.Close()
 		return nil, nil, err
@@ -74,8 +74,8 @@ func (e kernel) serve(ctx context.Context) (c *client.Client, end func(), err er
 }
 
 // apiKey creates a key by an API that needs none.
-func apiKey(ctx context.Context, hf *holdfast.Engine) (string, error) {
-	url, stop, err := listen(ctx, httpapi.New(hf, httpapi.Options{NoKeys: true}))
+func apiKey(ctx context.Context, open *httpapi.API) (string, error) {
+	url, stop, err := listen(ctx, open)
 	if err != nil {
 		return "", err
 	}

@@ -131,7 +131,7 @@ func (k *kinds) turn(ctx context.Context, t turn) (slice, error) {
 	}
 	k.shut()
 	id, n := k.next(t)
-	_, err := batch.PutWallet(ctx, k.hf, id, false)
+	_, err := batch.PutWallet(ctx, k.hf, id)
 	if err == nil {
 		_, err = batch.Credit(ctx, k.hf, id, balance, "first")
 	}

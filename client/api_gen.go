@@ -89,7 +89,7 @@ func (c *Client) ListPositionsPage(ctx context.Context, reaction string, f Posit
 
 // ClaimLeases claims a reaction's streams manually. Without a [Key] the client generates one,
 // so that it can retry the call and get the same leases after a lost response.
-func (c *Client) ClaimLeases(ctx context.Context, reaction string, in wire.TakeLeases, o ...Option) (wire.Leases, error) {
+func (c *Client) ClaimLeases(ctx context.Context, reaction string, in wire.ClaimLeases, o ...Option) (wire.Leases, error) {
 	return do[wire.Leases](ctx, c, newRequest(http.MethodPost, in, "reactions", reaction, "claim"), ownKey(o))
 }
 
@@ -142,9 +142,10 @@ func (c *Client) GetLifecycle(ctx context.Context, name string, o ...Option) (wi
 	return do[wire.Lifecycle](ctx, c, newRequest(http.MethodGet, nil, "lifecycles", name), o)
 }
 
-// DrawLifecycle draws a lifecycle's diagram. The format is svg (default, "") or mermaid.
-func (c *Client) DrawLifecycle(ctx context.Context, name, format string, o ...Option) (wire.Diagram, error) {
-	return do[wire.Diagram](ctx, c, newRequest(http.MethodGet, nil, "lifecycles", name, "diagram").set("format", format), o)
+// GetLifecycleDiagram returns a lifecycle's diagram. The format is svg (default, "") or
+// mermaid.
+func (c *Client) GetLifecycleDiagram(ctx context.Context, lifecycle, format string, o ...Option) (wire.Diagram, error) {
+	return do[wire.Diagram](ctx, c, newRequest(http.MethodGet, nil, "lifecycles", lifecycle, "diagram").set("format", format), o)
 }
 
 // CreateEntity creates an entity. Without an id and without a key, each call creates a new
@@ -168,13 +169,14 @@ func (c *Client) GetEntity(ctx context.Context, lifecycle, id string, o ...Optio
 	return do[wire.Entity](ctx, c, newRequest(http.MethodGet, nil, "lifecycles", lifecycle, "entities", id), o)
 }
 
-// ReadHistory reads an entity's history. Events are in order, oldest first.
-func (c *Client) ReadHistory(ctx context.Context, lifecycle, id string) iter.Seq2[wire.Event, error] {
-	return pages(func(p Page) (wire.List[wire.Event], error) { return c.ReadHistoryPage(ctx, lifecycle, id, p) })
+// ReadEntityHistory reads an entity's history. Events are in order, oldest first.
+func (c *Client) ReadEntityHistory(ctx context.Context, lifecycle, id string) iter.Seq2[wire.Event, error] {
+	return pages(func(p Page) (wire.List[wire.Event], error) { return c.ReadEntityHistoryPage(ctx, lifecycle, id, p) })
 }
 
-// ReadHistoryPage reads a page of an entity's history. Events are in order, oldest first.
-func (c *Client) ReadHistoryPage(ctx context.Context, lifecycle, id string, p Page, o ...Option) (wire.List[wire.Event], error) {
+// ReadEntityHistoryPage reads a page of an entity's history. Events are in order, oldest
+// first.
+func (c *Client) ReadEntityHistoryPage(ctx context.Context, lifecycle, id string, p Page, o ...Option) (wire.List[wire.Event], error) {
 	return do[wire.List[wire.Event]](ctx, c, list(p, "lifecycles", lifecycle, "entities", id, "history"), o)
 }
 
@@ -216,13 +218,13 @@ func (c *Client) ClaimStep(ctx context.Context, lifecycle, id string, in wire.Ne
 }
 
 // ListClaims lists the workspace's claims.
-func (c *Client) ListClaims(ctx context.Context, f OperationFilter) iter.Seq2[wire.HeldClaim, error] {
+func (c *Client) ListClaims(ctx context.Context, f ClaimFilter) iter.Seq2[wire.HeldClaim, error] {
 	return pages(func(p Page) (wire.List[wire.HeldClaim], error) { return c.ListClaimsPage(ctx, f, p) })
 }
 
 // ListClaimsPage lists a page of the workspace's claims.
-func (c *Client) ListClaimsPage(ctx context.Context, f OperationFilter, p Page, o ...Option) (wire.List[wire.HeldClaim], error) {
-	return do[wire.List[wire.HeldClaim]](ctx, c, list(p, "claims").set("state", f.State), o)
+func (c *Client) ListClaimsPage(ctx context.Context, f ClaimFilter, p Page, o ...Option) (wire.List[wire.HeldClaim], error) {
+	return do[wire.List[wire.HeldClaim]](ctx, c, list(p, "claims").set("state", f.Phase), o)
 }
 
 // RenewClaim renews a claim.
@@ -367,8 +369,8 @@ func (c *Client) DeleteHandler(ctx context.Context, name string, o ...Option) er
 
 // PutLifecycle publishes a lifecycle config, or validates it (dryRun). The config is a JSON
 // document.
-func (c *Client) PutLifecycle(ctx context.Context, name string, config json.RawMessage, dryRun bool, o ...Option) (wire.PutLifecycle, error) {
-	return do[wire.PutLifecycle](ctx, c, newRequest(http.MethodPut, config, "lifecycles", name).set("dryRun", dryRun), o)
+func (c *Client) PutLifecycle(ctx context.Context, name string, config json.RawMessage, o ...Option) (wire.PutLifecycle, error) {
+	return do[wire.PutLifecycle](ctx, c, newRequest(http.MethodPut, config, "lifecycles", name), o)
 }
 
 // ClaimTasks claims tasks for handlers. If no task is due, the call waits for one. A task
@@ -543,27 +545,21 @@ func (c *Client) CancelBatch(ctx context.Context, id string, o ...Option) (wire.
 	return do[wire.CancelledBatch](ctx, c, newRequest(http.MethodPost, nil, "batches", id, "cancel"), o)
 }
 
-// FinalizeBatch accepts items of a batch that have succeeded. Without a list of items, the
-// call accepts all succeeded items.
-func (c *Client) FinalizeBatch(ctx context.Context, id string, in wire.Finalize, o ...Option) (wire.Finalized, error) {
-	return do[wire.Finalized](ctx, c, newRequest(http.MethodPost, in, "batches", id, "finalize"), o)
+// ReadBatchHistory reads a batch's events.
+func (c *Client) ReadBatchHistory(ctx context.Context, id string) iter.Seq2[wire.Event, error] {
+	return pages(func(p Page) (wire.List[wire.Event], error) { return c.ReadBatchHistoryPage(ctx, id, p) })
 }
 
-// ReadBatchEvents reads a batch's events.
-func (c *Client) ReadBatchEvents(ctx context.Context, id string) iter.Seq2[wire.Event, error] {
-	return pages(func(p Page) (wire.List[wire.Event], error) { return c.ReadBatchEventsPage(ctx, id, p) })
-}
-
-// ReadBatchEventsPage reads a page of a batch's events.
-func (c *Client) ReadBatchEventsPage(ctx context.Context, id string, p Page, o ...Option) (wire.List[wire.Event], error) {
+// ReadBatchHistoryPage reads a page of a batch's events.
+func (c *Client) ReadBatchHistoryPage(ctx context.Context, id string, p Page, o ...Option) (wire.List[wire.Event], error) {
 	return do[wire.List[wire.Event]](ctx, c, list(p, "batches", id, "events"), o)
 }
 
-// DefineWorkflow stores a workflow definition, or validates it (dryRun). The definition is a
-// JSON document. Storing the same definition again changes nothing; a different definition
-// with the same name and version is refused.
-func (c *Client) DefineWorkflow(ctx context.Context, definition json.RawMessage, dryRun bool, o ...Option) (wire.DefinedWorkflow, error) {
-	return do[wire.DefinedWorkflow](ctx, c, newRequest(http.MethodPost, definition, "workflow-definitions").set("dryRun", dryRun), o)
+// PutDefinition stores a workflow definition, or validates it (dryRun). The definition is a
+// JSON document. Storing the same definition again changes nothing; a different one with the
+// same name and version is refused.
+func (c *Client) PutDefinition(ctx context.Context, definition json.RawMessage, o ...Option) (wire.DefinedWorkflow, error) {
+	return do[wire.DefinedWorkflow](ctx, c, newRequest(http.MethodPost, definition, "workflow-definitions"), o)
 }
 
 // ListDefinitions lists the workspace's workflow definitions.
@@ -612,13 +608,13 @@ func (c *Client) ListStepsPage(ctx context.Context, id string, p Page, o ...Opti
 	return do[wire.List[wire.RunStep]](ctx, c, list(p, "workflow-runs", id, "steps"), o)
 }
 
-// ReadRunEvents reads a run's events.
-func (c *Client) ReadRunEvents(ctx context.Context, id string) iter.Seq2[wire.Event, error] {
-	return pages(func(p Page) (wire.List[wire.Event], error) { return c.ReadRunEventsPage(ctx, id, p) })
+// ReadRunHistory reads a run's events.
+func (c *Client) ReadRunHistory(ctx context.Context, id string) iter.Seq2[wire.Event, error] {
+	return pages(func(p Page) (wire.List[wire.Event], error) { return c.ReadRunHistoryPage(ctx, id, p) })
 }
 
-// ReadRunEventsPage reads a page of a run's events.
-func (c *Client) ReadRunEventsPage(ctx context.Context, id string, p Page, o ...Option) (wire.List[wire.Event], error) {
+// ReadRunHistoryPage reads a page of a run's events.
+func (c *Client) ReadRunHistoryPage(ctx context.Context, id string, p Page, o ...Option) (wire.List[wire.Event], error) {
 	return do[wire.List[wire.Event]](ctx, c, list(p, "workflow-runs", id, "events"), o)
 }
 

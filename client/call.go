@@ -7,9 +7,11 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"net/http/httptrace"
 	"net/url"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-go/holdfast/fault"
@@ -38,6 +40,17 @@ func ownKey(o []Option) []Option { return append([]Option{Key(rand.Text())}, o..
 // Wait sets how long [Client.FireStep] waits for a worker. The default is 30 seconds.
 func Wait(d time.Duration) Option {
 	return Option{func(r *request) { r.query.Set("waitMs", strconv.FormatInt(d.Milliseconds(), 10)) }}
+}
+
+// DryRun makes [Client.PutLifecycle] and [Client.PutDefinition] validate a document without storing it. Other calls refuse
+// this option.
+func DryRun() Option {
+	return Option{func(r *request) {
+		if !(r.method == http.MethodPut && r.path[0] == "lifecycles") && !(r.method == http.MethodPost && r.path[0] == "workflow-definitions") {
+			r.refused = fault.New(fault.Validation, "DryRun is an option of PutLifecycle and PutDefinition: other calls would ignore it")
+		}
+		r.query.Set("dryRun", "true")
+	}}
 }
 
 // At makes [Client.GetEntity] return the entity as it was at a version.
@@ -119,7 +132,7 @@ func do[T any](ctx context.Context, c *Client, r *request, o []Option) (T, error
 		return out, err
 	}
 	if err := json.Unmarshal(body, &out); err != nil {
-		return out, notHoldfast("an unexpected response", err)
+		return out, notHoldfast(r.lost(), "an unexpected response", err)
 	}
 	return out, nil
 }
@@ -139,6 +152,7 @@ func (c *Client) answer(ctx context.Context, r *request) ([]byte, error) {
 		attempts = c.o.MaxAttempts
 	}
 	b := c.backoff()
+	unknown := false
 	for {
 		body, failed := c.once(ctx, r, at, text)
 		attempts--
@@ -148,7 +162,11 @@ func (c *Client) answer(ctx context.Context, r *request) ([]byte, error) {
 			}
 			return body, nil
 		}
+		unknown = unknown || failed.fault != nil && failed.fault.Code == fault.OutcomeUnknown
 		if attempts == 0 || !failed.temporary || !b.wait(ctx, failed.after) {
+			if unknown {
+				failed = failed.unknown()
+			}
 			return nil, failed.publicError(ctx)
 		}
 	}
@@ -163,16 +181,16 @@ func (c *Client) once(ctx context.Context, r *request, at string, text []byte) (
 	defer resp.Body.Close()
 	body, err := read(resp.Body)
 	if err != nil {
-		return nil, brokenOff(err)
+		return nil, brokenOff(r.lost(), err)
 	}
 	if resp.StatusCode == http.StatusNotModified && r.header.Get("If-None-Match") != "" {
 		return nil, &failure{unmodified: true}
 	}
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
-		return nil, refusal(resp, body)
+		return nil, refusal(r.lost(), resp, body)
 	}
 	if len(body) == 0 && resp.StatusCode != http.StatusNoContent || len(body) > 0 && !isJSON(resp.Header, "application/json") {
-		return nil, foreignResponse(resp, body)
+		return nil, foreignResponse(r.lost(), resp, body)
 	}
 	return body, nil
 }
@@ -201,9 +219,19 @@ func (c *Client) send(ctx context.Context, r *request, at string, text []byte) (
 	if c.o.Workspace != "" {
 		q.Header.Set("X-Holdfast-Workspace", c.o.Workspace)
 	}
-	resp, err := c.http.Do(q)
-	if err != nil {
-		return nil, unreached(err)
+	if err := ctx.Err(); err != nil {
+		return nil, unsent(err)
 	}
-	return resp, nil
+	var wants, has atomic.Bool
+	resp, err := c.http.Do(q.WithContext(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		GetConn: func(string) { wants.Store(true) },
+		GotConn: func(httptrace.GotConnInfo) { has.Store(true) },
+	})))
+	switch {
+	case err == nil:
+		return resp, nil
+	case wants.Load() && !has.Load(): // the transport never had a connection
+		return nil, unsent(err)
+	}
+	return nil, unreached(r.lost(), err)
 }

@@ -6,12 +6,12 @@
 //
 // Each API operation has a method of the same name that uses the types in package wire. A refusal is
 // a [*fault.Error] with the code and the fields of the server's response. If the server cannot be
-// reached, or a proxy responds in its place, the error has the code
-// [fault.Unavailable] and wraps the cause.
+// reached, or a proxy responds in its place, the error wraps the cause. Its code is [fault.OutcomeUnknown] if the call
+// changes something and may have been sent: the call may or may not have taken effect. Otherwise it is
+// [fault.Unavailable], and nothing was changed.
 //
 // A call that reads is retried after a temporary failure. A call that changes something is retried only with an
-// idempotency key ([Key]), which makes it take effect once. Without a key, it is sent only once; if the error
-// has the code [fault.Unavailable], the call may or may not have taken effect.
+// idempotency key ([Key]), which makes it take effect once. Without a key, it is sent only once.
 //
 // A list is an iterator that reads one page after another and ends with the first error:
 //

@@ -37,7 +37,7 @@ func TestAnEntityFromAfar(t *testing.T) {
 	if !ok || f.Code != fault.ClaimFailed || f.Fields["holder"] == nil || f.Fields["requestId"] == "" {
 		t.Errorf("losing caller got %+v, want CLAIM_FAILED with holder and requestId", err)
 	}
-	for x, err := range c.ListClaims(ctx, OperationFilter{State: "held"}) {
+	for x, err := range c.ListClaims(ctx, ClaimFilter{Phase: "held"}) {
 		if err != nil || x.Entity != id || x.StepKey != "close" {
 			t.Errorf("listed %+v, %v", x, err)
 		}
@@ -47,7 +47,7 @@ func TestAnEntityFromAfar(t *testing.T) {
 		t.Errorf("settled %+v, %v", done, err)
 	}
 	var names []string
-	for x, err := range c.ReadHistory(ctx, "invoice", id) {
+	for x, err := range c.ReadEntityHistory(ctx, "invoice", id) {
 		if err != nil {
 			t.Fatal(err)
 		}

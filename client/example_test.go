@@ -54,11 +54,12 @@ func startServer() (url string, stop func()) {
 	if err != nil {
 		log.Fatal(err)
 	}
-	engine, err := holdfast.Open(context.Background(), sqlite.File(filepath.Join(folder, "holdfast.db")), holdfast.Config{})
+	api := httpapi.New(httpapi.Options{NoKeys: true})
+	engine, err := holdfast.Open(context.Background(), sqlite.File(filepath.Join(folder, "holdfast.db")), holdfast.Config{}, api)
 	if err != nil {
 		log.Fatal(err)
 	}
-	server := httptest.NewServer(httpapi.New(engine, httpapi.Options{NoKeys: true}))
+	server := httptest.NewServer(api)
 	return server.URL, func() {
 		server.Close()
 		_ = engine.Close()

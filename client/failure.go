@@ -41,27 +41,53 @@ func (f *failure) publicError(ctx context.Context) error {
 	return f.fault
 }
 
+// lost returns the code of a failure without a complete response of the server. A request that changes
+// something may have taken effect.
+func (r *request) lost() fault.Code {
+	if r.method == http.MethodGet {
+		return fault.Unavailable
+	}
+	return fault.OutcomeUnknown
+}
+
+// unsent returns the failure of a request of which nothing was sent.
+func unsent(err error) *failure {
+	return &failure{fault: fault.New(fault.Unavailable, "the server cannot be reached").Wrap(err), temporary: true}
+}
+
 // unreached returns the failure of a request without a response.
-func unreached(err error) *failure {
-	return &failure{fault: fault.New(fault.Unavailable, "the server cannot be reached, or it closed the connection before it responded").Wrap(err), temporary: true}
+func unreached(lost fault.Code, err error) *failure {
+	return &failure{fault: fault.New(lost, "the server cannot be reached, or it closed the connection before it responded").Wrap(err), temporary: true}
 }
 
 // brokenOff returns the failure of an incomplete response.
-func brokenOff(err error) *failure {
+func brokenOff(lost fault.Code, err error) *failure {
 	if f, ok := errors.AsType[*fault.Error](err); ok {
+		if lost == fault.OutcomeUnknown {
+			f = fault.New(lost, "%s", f.Message)
+		}
 		return &failure{fault: f}
 	}
-	return &failure{fault: fault.New(fault.Unavailable, "the connection was lost before the response was complete").Wrap(err), temporary: true}
+	return &failure{fault: fault.New(lost, "the connection was lost before the response was complete").Wrap(err), temporary: true}
 }
 
-func notHoldfast(what string, cause error) *fault.Error {
-	return fault.New(fault.Unavailable, "the server responded with %s: check that the URL belongs to a Holdfast server", what).Wrap(cause)
+func notHoldfast(lost fault.Code, what string, cause error) *fault.Error {
+	return fault.New(lost, "the server responded with %s: check that the URL belongs to a Holdfast server", what).Wrap(cause)
+}
+
+// unknown returns the failure of a request if an earlier attempt has an unknown outcome. A failure that is temporary says
+// nothing about the earlier attempt. Its own code is not wrapped: it says that nothing was written.
+func (f *failure) unknown() *failure {
+	if !f.temporary || f.fault.Code == fault.OutcomeUnknown {
+		return f
+	}
+	return &failure{fault: fault.New(fault.OutcomeUnknown, "an earlier attempt may have taken effect: %s", f.fault.Message).Wrap(f.fault.Unwrap())}
 }
 
 // foreignResponse returns the failure of a response that no Holdfast server sends, such as a proxy's page.
-func foreignResponse(resp *http.Response, body []byte) *failure {
+func foreignResponse(lost fault.Code, resp *http.Response, body []byte) *failure {
 	cause := fmt.Errorf("%s, %q: %.200q", resp.Status, resp.Header.Get("Content-Type"), body)
-	return &failure{fault: notHoldfast(resp.Status+", which is not an API response", cause), temporary: temporaryStatuses[resp.StatusCode], after: retryAfter(resp.Header)}
+	return &failure{fault: notHoldfast(lost, resp.Status+", which is not an API response", cause), temporary: temporaryStatuses[resp.StatusCode], after: retryAfter(resp.Header)}
 }
 
 // temporaryStatuses are the statuses of a proxy that cannot reach the server or limits the rate.
@@ -73,10 +99,10 @@ var temporaryStatuses = map[int]bool{
 var temporaryCodes = []fault.Code{fault.RateLimited, fault.KeyInFlight, fault.Unavailable, fault.MutationTimeout, fault.OutcomeUnknown}
 
 // refusal decodes the problem document of a response.
-func refusal(resp *http.Response, body []byte) *failure {
+func refusal(lost fault.Code, resp *http.Response, body []byte) *failure {
 	var p wire.Problem
 	if !isJSON(resp.Header, wire.ProblemType) || json.Unmarshal(body, &p) != nil || p.Code == "" {
-		return foreignResponse(resp, body)
+		return foreignResponse(lost, resp, body)
 	}
 	return &failure{fault: p.Fault(), temporary: slices.Contains(temporaryCodes, p.Code), after: retryAfter(resp.Header)}
 }

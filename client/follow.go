@@ -132,7 +132,7 @@ func (f *following[T]) connect(ctx context.Context) *failure {
 	}
 	at, err := r.url(f.c.base)
 	if err != nil {
-		return brokenOff(err)
+		return brokenOff(fault.Unavailable, err)
 	}
 	resp, failed := f.c.send(ctx, r, at, nil)
 	if failed != nil {
@@ -142,9 +142,9 @@ func (f *following[T]) connect(ctx context.Context) *failure {
 	if resp.StatusCode != http.StatusOK || !isJSON(resp.Header, "text/event-stream") {
 		body, err := read(resp.Body)
 		if err != nil {
-			return brokenOff(err)
+			return brokenOff(fault.Unavailable, err)
 		}
-		return refusal(resp, body)
+		return refusal(fault.Unavailable, resp, body)
 	}
 	f.connected = true
 	silent := time.AfterFunc(f.c.silence, cut)
@@ -184,7 +184,7 @@ func (f *following[T]) read(from io.Reader, silent *time.Timer) *failure {
 	if err == nil {
 		err = io.ErrUnexpectedEOF // an event stream has no regular end
 	}
-	return brokenOff(err)
+	return brokenOff(fault.Unavailable, err)
 }
 
 // deliver yields an event, unless it was yielded before.
@@ -194,7 +194,7 @@ func (f *following[T]) deliver(id, data string) *failure {
 	}
 	var e T
 	if err := json.Unmarshal([]byte(data), &e); err != nil || id == "" {
-		return &failure{fault: notHoldfast("an event that cannot be decoded", err)}
+		return &failure{fault: notHoldfast(fault.Unavailable, "an event that cannot be decoded", err)}
 	}
 	f.after, f.given, f.b = id, e, f.c.backoff()
 	if !f.yield(e, nil) || f.last != nil && f.last(e) {

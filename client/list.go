@@ -28,8 +28,10 @@ type BatchFilter struct{ Status string }
 // ItemFilter selects items of a batch.
 type ItemFilter struct{ State string }
 
-// OperationFilter selects operations and claims by state: held, due or uncertain; for operations
-// also contradicted or lost.
+// ClaimFilter selects claims by phase: held, due or uncertain.
+type ClaimFilter struct{ Phase string }
+
+// OperationFilter selects operations by state: held, due, uncertain, contradicted or lost.
 type OperationFilter struct{ State string }
 
 // PositionFilter selects positions of a reaction.

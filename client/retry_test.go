@@ -59,7 +59,7 @@ func TestALostAnswer(t *testing.T) {
 		before, name = s.requests.Load(), name+" without"
 		s.line.loses(1, half)
 		_, err = c.AppendEvents(t.Context(), name, one)
-		if f, ok := errors.AsType[*fault.Error](err); !ok || f.Code != fault.Unavailable || f.Unwrap() == nil {
+		if f, ok := errors.AsType[*fault.Error](err); !ok || f.Code != fault.OutcomeUnknown || f.Unwrap() == nil || errors.Is(err, fault.Of(fault.Unavailable)) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if n := s.requests.Load() - before; n != 1 || count(t, c, name) != 1 {
@@ -106,6 +106,54 @@ func TestWhatIsSentAgain(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) { sends(t, x.first, how, x.again && (how == "read" || how == "keyed")) })
 			})
 		}
+	}
+}
+
+// TestWhetherACallTookEffect verifies the promise of fault.Unavailable: nothing was changed. A call that changes something and may
+// have been sent has another code, also if a later attempt was certainly not sent.
+func TestWhetherACallTookEffect(t *testing.T) {
+	lost := func() (*http.Response, error) { return nil, io.ErrUnexpectedEOF }
+	proxy := func() (*http.Response, error) { return answer(502, "text/html", "<h1>Bad"), nil }
+	portal := func() (*http.Response, error) { return answer(200, "text/html", "<h1>Log in"), nil }
+	cut := func() (*http.Response, error) { return answer(200, "application/json", `{"id":`), nil }
+	down := func() (*http.Response, error) { return problem(fault.Unavailable), nil }
+	conflict := func() (*http.Response, error) { return problem(fault.Conflict), nil }
+	for name, x := range map[string]struct {
+		answers    []func() (*http.Response, error)
+		read, keys fault.Code
+	}{
+		"lost":               {[]func() (*http.Response, error){lost}, fault.Unavailable, fault.OutcomeUnknown},
+		"proxy":              {[]func() (*http.Response, error){proxy}, fault.Unavailable, fault.OutcomeUnknown},
+		"portal":             {[]func() (*http.Response, error){portal}, fault.Unavailable, fault.OutcomeUnknown},
+		"cut":                {[]func() (*http.Response, error){cut}, fault.Unavailable, fault.OutcomeUnknown},
+		"down":               {[]func() (*http.Response, error){down}, fault.Unavailable, fault.Unavailable},
+		"lost, then down":    {[]func() (*http.Response, error){lost, down}, fault.Unavailable, fault.OutcomeUnknown},
+		"lost, then refused": {[]func() (*http.Response, error){lost, conflict}, fault.Conflict, fault.Conflict},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			sent := 0
+			c := dial(t, "http://holdfast.invalid", Options{MaxAttempts: len(x.answers), HTTP: &http.Client{Transport: roundTrip(func(*http.Request) (*http.Response, error) {
+				sent++
+				return x.answers[(sent-1)%len(x.answers)]()
+			})}})
+			_, read := c.GetKey(t.Context(), "x")
+			_, keyed := c.CreateKey(t.Context(), wire.NewKey{}, Key("k"))
+			if fault.CodeOf(read) != x.read || fault.CodeOf(keyed) != x.keys || sent != 2*len(x.answers) {
+				t.Errorf("%s: read %v, changed %v after %d requests, want %s and %s", name, read, keyed, sent, x.read, x.keys)
+			}
+			if x.keys == fault.OutcomeUnknown && errors.Is(keyed, fault.Of(fault.Unavailable)) {
+				t.Errorf("%s: %v is also UNAVAILABLE", name, keyed)
+			}
+		})
+	}
+	nowhere := dial(t, "http://127.0.0.1:1", Options{MaxAttempts: 1})
+	if _, err := nowhere.CreateKey(t.Context(), wire.NewKey{}); fault.CodeOf(err) != fault.Unavailable {
+		t.Errorf("nothing was sent: got %v, want UNAVAILABLE", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := nowhere.CreateKey(ctx, wire.NewKey{}); fault.CodeOf(err) != fault.Unavailable || !errors.Is(err, context.Canceled) {
+		t.Errorf("the context had ended: got %v, want UNAVAILABLE", err)
 	}
 }
 

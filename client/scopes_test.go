@@ -89,7 +89,7 @@ func TestConditionsOfOtherCalls(t *testing.T) {
 		"GetRun":         func(o Option) error { _, err := c.GetRun(ctx, "r", o); return err },
 		"AppendEvents":   func(o Option) error { _, err := c.AppendEvents(ctx, "s", wire.Append{}, o); return err },
 	} {
-		for name, o := range map[string]Option{"ExpectVersion": ExpectVersion(3), "Present": Present(), "Absent": Absent(), "IfNoneMatch": IfNoneMatch(3)} {
+		for name, o := range map[string]Option{"ExpectVersion": ExpectVersion(3), "Present": Present(), "Absent": Absent(), "IfNoneMatch": IfNoneMatch(3), "DryRun": DryRun()} {
 			if err := call(o); fault.CodeOf(err) != fault.Validation || !strings.Contains(err.Error(), name) {
 				t.Errorf("%s with %s: got %v, want a validation error that names the option", what, name, err)
 			}
@@ -121,8 +121,8 @@ func TestALostAnswerOfAChange(t *testing.T) {
 	}
 	s.line.loses(1, false)
 	before := s.requests.Load()
-	if _, err := c.IncScope(ctx, "cart", "c", wire.IncScope{Field: "n"}); fault.CodeOf(err) != fault.Unavailable || s.requests.Load() != before+1 {
-		t.Errorf("without a key: got %v after %d requests, want UNAVAILABLE after 1", err, s.requests.Load()-before)
+	if _, err := c.IncScope(ctx, "cart", "c", wire.IncScope{Field: "n"}); fault.CodeOf(err) != fault.OutcomeUnknown || s.requests.Load() != before+1 {
+		t.Errorf("without a key: got %v after %d requests, want OUTCOME_UNKNOWN after 1", err, s.requests.Load()-before)
 	}
 	got, err := c.GetScope(ctx, "cart", "c")
 	if err != nil || string(got.State) != `{"n":7}` {

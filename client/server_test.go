@@ -41,7 +41,7 @@ const invoiceConfig = `{
 // server is a real API on a SQLite file, behind a listener that can lose responses.
 type server struct {
 	engine   *holdfast.Engine
-	beside   *httpapi.API // the same engine without keys; created before the engine runs, because it adds sweeps
+	beside   *httpapi.API // the same engine without keys
 	url      string
 	line     *lossyListener
 	requests atomic.Int64 // requests that reached the API
@@ -53,9 +53,10 @@ func serve(t *testing.T, o httpapi.Options) *server {
 	s := &server{}
 	act := func(context.Context, *lifecycle.Act[json.RawMessage]) error { s.closed.Add(1); return nil }
 	invoices := lifecycle.MustParse[json.RawMessage]([]byte(invoiceConfig)).RecoveredBy().Action("Close", act, lifecycle.Transactional())
-	s.engine = holdfasttest.Open(t, invoices, stream.Feed(stream.FeedOptions{}))
-	api := httpapi.New(s.engine, o)
-	s.beside = httpapi.New(s.engine, httpapi.Options{NoKeys: true})
+	api := httpapi.New(o)
+	o.NoKeys = true
+	s.beside = httpapi.New(o)
+	s.engine = holdfasttest.Open(t, invoices, stream.Feed(stream.FeedOptions{}), api, s.beside)
 	testkit.Run(t, s.engine)
 	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.requests.Add(1)

@@ -48,8 +48,8 @@ const (
 // Codes beyond the wire contract. Over HTTP their status is 503, except for [Reentrant] and [Internal], which are bugs
 // and have the status 500.
 const (
-	// OutcomeUnknown is returned when the database accepted a write but did not respond: the write may or may not
-	// have been applied.
+	// OutcomeUnknown is returned when the database accepted a write but did not respond, or a client got no response of
+	// the server: the write may or may not have been applied.
 	OutcomeUnknown Code = "OUTCOME_UNKNOWN"
 	// StorageFull is returned when the database has no space left. Nothing was written, and earlier acknowledged
 	// writes are intact.
@@ -197,7 +197,9 @@ func CodeOf(err error) Code {
 	return Internal
 }
 
-// IsRetryable reports whether the error guarantees that nothing was written, so that the same call may be retried.
+// IsRetryable reports whether an error of the engine guarantees that nothing was written, so that the same call may be
+// retried. Responses over HTTP do not say so: it is false for an error of the client. It is not the opposite of
+// [IsNonRetryable]: an error may be neither.
 func IsRetryable(err error) bool {
 	e, ok := errors.AsType[*Error](err)
 	return ok && e.Retryable

@@ -7,7 +7,8 @@ type final struct{ error }
 
 func (f final) Unwrap() error { return f.error }
 
-// NonRetryable marks an error that a retry cannot fix. NonRetryable(nil) returns nil.
+// NonRetryable marks an error that a retry cannot fix. NonRetryable(nil) returns nil. It is holdfast.NonRetryable, for
+// packages that do not link the engine.
 func NonRetryable(err error) error {
 	if err == nil {
 		return nil

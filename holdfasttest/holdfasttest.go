@@ -185,7 +185,7 @@ func Race(t testing.TB, n int, f func(i int) error) (won int, lost []error) {
 }
 
 // Round runs one round of the engine's janitor now, so that a test need not wait for it.
-func Round(ctx context.Context, hf *holdfast.Engine) { engine.Of(hf).Round(ctx) }
+func Round(t testing.TB, hf *holdfast.Engine) { engine.Of(hf).Round(t.Context()) }
 
 // Advance moves the clock of the engine's database forward, for all of its users, so that a test need not wait for
 // leases to expire or timers to become due. It fails the test if the clock cannot be moved. On PostgreSQL, only the

@@ -178,7 +178,7 @@ func TestATaskThatWasNotGivenOutCannotBeEnded(t *testing.T) {
 			}
 			d.want(d.ask("POST", "tasks/"+task.ID+"/complete", wire.CompleteTask{Epoch: task.Epoch}, nil), 200, "")
 		}
-	}, httpapi.Handlers(elsewhere))
+	})
 }
 
 // TestAnAckWaitsForItsRow verifies on PostgreSQL that an ack whose row is locked for a moment, as
@@ -234,7 +234,7 @@ func TestAnOldDefinitionTakesNothing(t *testing.T) {
 			t.Errorf("claimed %+v, %v, want nothing", taken, err)
 		}
 		var got wire.Leases
-		d.want(d.ask("POST", "reactions/r/claim", wire.TakeLeases{By: "me"}, &got), 200, "")
+		d.want(d.ask("POST", "reactions/r/claim", wire.ClaimLeases{By: "me"}, &got), 200, "")
 		if len(got.Leases) != 1 || len(got.Leases[0].Events) != 1 {
 			t.Errorf("got leases %+v, want one with one event", got.Leases)
 		}

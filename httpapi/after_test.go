@@ -11,7 +11,6 @@ import (
 
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/holdfasttest"
-	"github.com/holdfast-go/holdfast/httpapi"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/wire"
@@ -110,7 +109,7 @@ func TestAURLOfAnAfterEffectIsOutOfOrder(t *testing.T) {
 			d.advance(20 * time.Minute)
 		}
 		d.awaitAfterEffect("n", "is delivered", func(p wire.Position) bool { return p.Watermark == p.Head && p.Retry == 0 })
-	}, httpapi.Handlers(elsewhere))
+	})
 }
 
 // TestARefusalThatBlocksAnAfterEffect verifies that a config can make a 4xx block immediately,
@@ -152,7 +151,7 @@ func TestARefusalThatBlocksAnAfterEffect(t *testing.T) {
 		}
 		d.awaitAfterEffect("n", "is delivered", func(p wire.Position) bool { return p.Watermark == p.Head })
 		d.wantMetrics(`holdfast_reaction_streams_total{kind="afterEffect",what="blocked"} 4`, `holdfast_reaction_streams_total{kind="afterEffect",what="unblocked"} 4`)
-	}, httpapi.Handlers(elsewhere))
+	})
 }
 
 // TestAWorkersAfterEffectIsReleased verifies that an after-effect by workers is retried for longer
@@ -205,7 +204,7 @@ func TestAWorkersAfterEffectIsReleased(t *testing.T) {
 		}
 		d.wantMetrics(`holdfast_reaction_streams_total{kind="afterEffect",what="blocked"} 2`, `holdfast_reaction_streams_total{kind="afterEffect",what="skipped"} 1`,
 			`holdfast_reaction_streams_total{kind="afterEffect",what="reset"} 1`)
-	}, httpapi.Handlers(elsewhere))
+	})
 }
 
 // TestAWorkersAfterEffectThatKills verifies that an after-effect that crashes its workers is
@@ -233,7 +232,7 @@ func TestAWorkersAfterEffectThatKills(t *testing.T) {
 			t.Errorf("claimed %+v, want nothing: it was skipped", more)
 		}
 		d.wantMetrics(fmt.Sprintf(`holdfast_reaction_streams_total{kind="afterEffect",what="blocked"} %d`, 1))
-	}, httpapi.Handlers(elsewhere))
+	})
 }
 
 // TestAnUncertainStepHasNoAfterEffect verifies that a step that a worker completes while one of its
@@ -261,5 +260,5 @@ func TestAnUncertainStepHasNoAfterEffect(t *testing.T) {
 		if got := d.claim("Tell", 0); len(got) != 0 {
 			t.Errorf("claimed the after-effect again: %+v", got)
 		}
-	}, httpapi.Handlers(elsewhere))
+	})
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/httpapi/internal/shapes"
 	"github.com/holdfast-go/holdfast/httpapi/internal/table"
 	"github.com/holdfast-go/holdfast/internal/batchengine"
 	"github.com/holdfast-go/holdfast/internal/remotehandler"
@@ -26,15 +27,15 @@ func (a *API) batchRoutes() {
 	add(a, route{Method: http.MethodPost, Path: "batches/{id}/seal", ID: "sealBatch", Tag: "batches", Summary: "Seal a batch: no more items can be added.", Roles: operators, Idempotency: table.InTx}, sealBatch)
 	add(a, route{Method: http.MethodPost, Path: "batches/{id}/cancel", ID: "cancelBatch", Tag: "batches", Summary: "Cancel a batch. Charges for items that were not accepted are refunded.", Roles: operators, Also: http.StatusAccepted, Idempotency: table.InTx,
 		More: "The result is CANCELLED, or ACCEPTED while items in flight are torn down."}, cancelBatch)
-	add(a, route{Method: http.MethodPost, Path: "batches/{id}/finalize", ID: "finalizeBatch", Tag: "batches", Summary: "Accept items of a batch that have succeeded.", Roles: operators, Idempotency: table.InTx,
-		More: "Without a list of items, the call accepts all succeeded items."}, finalizeBatch)
-	add(a, route{Method: http.MethodGet, Path: "batches/{id}/events", ID: "readBatchEvents", Tag: "batches", Summary: "Read a batch's events, or follow them until the batch ends.", Roles: readers, Stream: true}, readBatchEvents)
+	add(a, route{Method: http.MethodPost, Path: "batches/{id}/finalize", ID: "acceptItems", Tag: "batches", Summary: "Accept items of a batch that have succeeded.", Roles: operators, Idempotency: table.InTx,
+		More: "Without a list of items, the call accepts all succeeded items."}, acceptItems)
+	add(a, route{Method: http.MethodGet, Path: "batches/{id}/events", ID: "readBatchHistory", Tag: "batches", Summary: "Read a batch's events, or follow them until the batch ends.", Roles: readers, Stream: true}, readBatchHistory)
 }
 
 func batchOf(b batchengine.Batch) wire.Batch {
 	return wire.Batch{ID: b.ID, Status: b.Status, Wallet: b.Wallet, Handler: b.Handler, Parallel: b.MaxConcurrency, Counts: wire.BatchCounts(b.Counts()), Charged: b.Charged,
 		Refunded: b.Refunded, CancelRequested: b.CancelRequested, Open: !b.Sealed && !b.Over() && !b.CancelRequested, Error: b.Error,
-		CreatedAt: wire.At(b.CreatedAt), UpdatedAt: wire.At(b.UpdatedAt)}
+		CreatedAt: shapes.At(b.CreatedAt), UpdatedAt: shapes.At(b.UpdatedAt)}
 }
 
 type listBatchesIn struct {
@@ -180,23 +181,23 @@ func cancelBatch(c *call, in *batchIn) (wire.CancelledBatch, error) {
 	return out, err
 }
 
-type finalizeIn struct {
-	ID   string        `path:"id"`
-	Body wire.Finalize `optional:"true"`
+type acceptItemsIn struct {
+	ID   string           `path:"id"`
+	Body wire.AcceptItems `optional:"true"`
 }
 
-func finalizeBatch(c *call, in *finalizeIn) (wire.Finalized, error) {
+func acceptItems(c *call, in *acceptItemsIn) (wire.Accepted, error) {
 	var keys []string
 	if in.Body.Items != nil {
 		keys = append([]string{}, *in.Body.Items...)
 	}
 	n, err := batchengine.Finalize(c.ctx(), c.doer(), in.ID, keys)
-	return wire.Finalized{Accepted: n}, err
+	return wire.Accepted{Accepted: n}, err
 }
 
-// readBatchEvents reads the history of a batch, as a page, or as an event stream from its first
+// readBatchHistory reads the history of a batch, as a page, or as an event stream from its first
 // event to its end.
-func readBatchEvents(c *call, in *historyRequestIn) (wire.List[wire.Event], error) {
+func readBatchHistory(c *call, in *historyRequestIn) (wire.List[wire.Event], error) {
 	return c.history(in, batchengine.Stream(in.ID), batchengine.ProgressTopic(in.ID), func(ctx context.Context, d store.Doer) (bool, error) {
 		b, err := batchengine.Get(ctx, d, in.ID)
 		return b.Over(), err

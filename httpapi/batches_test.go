@@ -137,13 +137,13 @@ func TestABatchIsDoneByWorkersElsewhere(t *testing.T) {
 			t.Errorf("got pending items %+v, want only z", items)
 		}
 		d.want(d.ask("GET", "batches/b/items?state=odd", nil, nil), 400, fault.Validation)
-		var f wire.Finalized
-		d.want(d.ask("POST", "batches/b/finalize", wire.Finalize{Items: &[]string{"x", "z"}}, &f), 200, "")
+		var f wire.Accepted
+		d.want(d.ask("POST", "batches/b/finalize", wire.AcceptItems{Items: &[]string{"x", "z"}}, &f), 200, "")
 		if f.Accepted != 1 {
 			t.Errorf("got %+v, want 1 accepted", f)
 		}
-		d.want(d.ask("POST", "batches/b/finalize", wire.Finalize{Items: &[]string{"nobody"}}, nil), 404, fault.NotFound)
-		d.want(d.ask("POST", "batches/b/finalize", wire.Finalize{Items: &[]string{}}, &f), 200, "")
+		d.want(d.ask("POST", "batches/b/finalize", wire.AcceptItems{Items: &[]string{"nobody"}}, nil), 404, fault.NotFound)
+		d.want(d.ask("POST", "batches/b/finalize", wire.AcceptItems{Items: &[]string{}}, &f), 200, "")
 		d.want(d.ask("POST", "batches/b/finalize", nil, &f), 200, "")
 		tasks = d.claimItems("h", 10)
 		if len(tasks) != 1 {
@@ -264,7 +264,7 @@ func TestABatchIsDoneByAURL(t *testing.T) {
 		if string(items.Items[0].Output) != `"did x"` || !strings.Contains(items.Items[1].Error, "not this one") || *items.Items[0].Decision != "accepted" {
 			t.Errorf("got items %+v", items.Items)
 		}
-	}, httpapi.Handlers(o))
+	})
 }
 
 // TestBatchesUnderAKey verifies that every request about batches can be repeated under its key,

@@ -12,7 +12,6 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/holdfasttest"
-	"github.com/holdfast-go/holdfast/httpapi"
 	"github.com/holdfast-go/holdfast/internal/keys"
 	"github.com/holdfast-go/holdfast/internal/pgtest"
 	"github.com/holdfast-go/holdfast/internal/testkit"
@@ -90,7 +89,7 @@ func TestAStreamIsEndedByWhoWasGivenIt(t *testing.T) {
 		if p := d.position("r", "s"); p.Watermark != 1 {
 			t.Errorf("got position %+v, want watermark 1", p)
 		}
-	}, httpapi.Handlers(elsewhereWithKeys))
+	})
 }
 
 // TestAProgramsReactionIsNotTakenByHand verifies that a reaction that a Go program serves can be
@@ -127,7 +126,7 @@ func TestAProgramsReactionIsNotTakenByHand(t *testing.T) {
 					t.Errorf("put %+v, want program set", now)
 				}
 				for _, d := range []*testAPI{with, without} {
-					d.want(d.ask("POST", "reactions/prog/claim", wire.TakeLeases{By: "thief"}, nil), 409, fault.Conflict)
+					d.want(d.ask("POST", "reactions/prog/claim", wire.ClaimLeases{By: "thief"}, nil), 409, fault.Conflict)
 					for place := range int64(16) { // a stream's epochs begin with its partition
 						epoch, token := place<<32+1, "lse_AAAAAAAAAAAAAAAAAAAAAA"
 						var acked wire.Acked
@@ -140,7 +139,7 @@ func TestAProgramsReactionIsNotTakenByHand(t *testing.T) {
 					}
 				}
 			}
-			with.want(with.ask("POST", "reactions/prog/claim", wire.TakeLeases{By: "thief"}, nil, "X-Holdfast-Workspace", "other"), 409, fault.Conflict) // it is served there, too
+			with.want(with.ask("POST", "reactions/prog/claim", wire.ClaimLeases{By: "thief"}, nil, "X-Holdfast-Workspace", "other"), 409, fault.Conflict) // it is served there, too
 			free()
 			with.awaitPosition(wire.CreatedWebhook{Webhook: wire.Webhook{Reaction: "prog"}}, "s", "is acknowledged", func(p wire.Position) bool { return p.Watermark == 0 })
 			var paid wire.List[wire.Event]

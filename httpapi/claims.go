@@ -29,7 +29,7 @@ func (a *API) claimRoutes() {
 	add(a, route{Method: http.MethodPost, Path: "lifecycles/{name}/entities/{id}/claims", ID: "claimStep", Tag: "claims", Summary: "Claim a step manually.",
 		Roles: by, Status: http.StatusCreated, Idempotency: table.AsOperation,
 		More: "The caller runs the step's body itself."}, claimStep)
-	add(a, route{Method: http.MethodGet, Path: "claims", ID: "listClaims", Tag: "claims", Summary: "List the workspace's claims.", Roles: readers, Filter: "OperationFilter"}, listClaims)
+	add(a, route{Method: http.MethodGet, Path: "claims", ID: "listClaims", Tag: "claims", Summary: "List the workspace's claims.", Roles: readers, Filter: "ClaimFilter"}, listClaims)
 	add(a, route{Method: http.MethodPost, Path: "claims/{token}/renew", ID: "renewClaim", Tag: "claims", Summary: "Renew a claim.", Roles: by, Idempotency: table.UnderLease}, renewClaim)
 	add(a, route{Method: http.MethodPost, Path: "claims/{token}/settle", ID: "settleClaim", Tag: "claims", Summary: "Settle a claim with an outcome.", Roles: by, Idempotency: table.UnderLease,
 		More: "Settling the claim again with the same outcome returns the same result."}, settleClaim)
@@ -90,7 +90,7 @@ func (c *call) token(l *named, claim *lifecycleengine.Claim) (wire.Claimed, erro
 		_, _ = claim.End(context.WithoutCancel(c.ctx()), lifecycleengine.Failure, "failed to store its token") // if this fails, the janitor releases it
 		return wire.Claimed{}, err
 	}
-	return wire.Claimed{Claim: wire.Token{Token: t, Epoch: o.Epoch, Until: wire.At(o.Until)}, Entity: shapes.Entity(l.Name(), claim.Entity)}, nil
+	return wire.Claimed{Claim: wire.Token{Token: t, Epoch: o.Epoch, Until: shapes.At(o.Until)}, Entity: shapes.Entity(l.Name(), claim.Entity)}, nil
 }
 
 // claimedAs answers a repeated claim with the same idempotency key: with another token of the same
@@ -167,7 +167,7 @@ func renewClaim(c *call, in *renewClaimIn) (wire.Renewed, error) {
 		lease = renewFor
 	}
 	until, err := claim.Renew(c.ctx(), lease)
-	return wire.Renewed{Until: wire.At(until)}, err
+	return wire.Renewed{Until: shapes.At(until)}, err
 }
 
 type settleIn struct {
@@ -291,7 +291,7 @@ func journalEffect(c *call, in *effectIn) (wire.EffectState, error) {
 }
 
 type listClaimsIn struct {
-	State string `query:"state" doc:"List only claims in this state: held, due or uncertain."`
+	State string `query:"state" arg:"phase" doc:"List only claims in this state: held, due or uncertain."`
 	paged
 }
 
@@ -358,9 +358,9 @@ func resolveOperation(c *call, in *resolveIn) (wire.Resolved, error) {
 	if operation, ok := runengine.OperationOf(in.ID); ok {
 		return resolveStep(c, operation, in.Body)
 	}
-	known := make([]lifecycleengine.Resolution, len(in.Body.Effects))
+	known := make([]effects.Resolution, len(in.Body.Effects))
 	for i, x := range in.Body.Effects {
-		known[i] = lifecycleengine.Resolution{Name: x.Name, Ordinal: x.Ordinal, Happened: x.Happened, Result: x.Result}
+		known[i] = effects.Resolution{Name: x.Name, Ordinal: x.Ordinal, Happened: x.Happened, Result: x.Result}
 	}
 	if _, err := lifecycleengine.Resolve(c.ctx(), c.api.engine, in.ID, known, lifecycleengine.Outcome(in.Body.Outcome), c.actor()); err != nil {
 		return wire.Resolved{}, err

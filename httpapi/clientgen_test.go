@@ -230,11 +230,11 @@ func bodyArgument(r *route) []argument {
 type query struct{ name, value, typ string }
 
 // queriesOf returns the query parameters that are arguments or fields of the route's filter. A page
-// is a separate argument; the wait time and the version to read are options.
+// is a separate argument; the wait time, the dry run and the version to read are options.
 func queriesOf(r *route) (all []query) {
 	for _, f := range r.In.Fields() {
 		name := f.Tag.Get("query")
-		if name == "" || name == "limit" || name == "cursor" || name == "at" || strings.HasSuffix(name, "Ms") {
+		if name == "" || name == "limit" || name == "cursor" || name == "at" || name == "dryRun" || strings.HasSuffix(name, "Ms") {
 			continue
 		}
 		q := query{name, name, f.Type.String()}

@@ -123,7 +123,7 @@ func TestCrashOfAKeyedClose(t *testing.T) {
 // restartUnderAKey appends three events, restarts their stream, appends one more, and restarts it
 // as before under another key.
 func restartUnderAKey(ctx context.Context, hf *holdfast.Engine) error {
-	api := httpapi.New(hf, httpapi.Options{NoKeys: true, Log: slog.New(slog.DiscardHandler)})
+	api := httpapi.On(hf, httpapi.Options{NoKeys: true, Log: slog.New(slog.DiscardHandler)})
 	defer api.Stop()
 	send := func(path, body, key string) (int, string) {
 		r := httptest.NewRequest(http.MethodPost, "http://127.0.0.1/api/v1/streams/s/"+path, strings.NewReader(body)).WithContext(ctx)

@@ -12,7 +12,6 @@ import (
 
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/holdfasttest"
-	"github.com/holdfast-go/holdfast/httpapi"
 	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/lifecycleengine"
@@ -50,7 +49,7 @@ func TestConfigChangesStrandNobody(t *testing.T) {
 		if changes >= 600 && (m.applied < 100 || m.refused < 20) {
 			t.Errorf("%d changes applied and %d refused, too few for the test to mean anything", m.applied, m.refused)
 		}
-	}, httpapi.Handlers(elsewhere))
+	})
 }
 
 // configFuzzer is a lifecycle whose config changes all the time.

@@ -8,7 +8,6 @@ import (
 
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/holdfasttest"
-	"github.com/holdfast-go/holdfast/httpapi"
 	"github.com/holdfast-go/holdfast/wire"
 )
 
@@ -75,7 +74,7 @@ func TestTheEpochThatFinishedIsToldTheSame(t *testing.T) {
 		end(second, "complete", 200, "")
 		d.want(d.ask("POST", "tasks/"+second.ID+"/complete", `{}`, nil), 400, fault.Validation)
 		d.want(d.ask("POST", "tasks/"+second.ID+"/renew", `{}`, nil), 400, fault.Validation)
-	}, httpapi.Handlers(elsewhere))
+	})
 }
 
 // TestAClaimThatIsSettledAgain verifies the same for claims by token; that a settle that leaves an
@@ -131,7 +130,7 @@ func TestAClaimThatIsSettledAgain(t *testing.T) {
 		if len(operations.Items) != 1 || operations.Items[0].Handler != "Do" {
 			t.Errorf("listed operations %+v, want one of handler Do", operations.Items)
 		}
-	}, httpapi.Handlers(elsewhere))
+	})
 }
 
 // TestATaskThatLeavesSomethingOpen verifies that completing a task with an open effect again
@@ -145,7 +144,7 @@ func TestATaskThatLeavesSomethingOpen(t *testing.T) {
 		for range 2 {
 			d.want(d.ask("POST", "tasks/"+x.ID+"/complete", wire.CompleteTask{Epoch: x.Epoch}, nil), 422, fault.ActionFailed)
 		}
-	}, httpapi.Handlers(elsewhere))
+	})
 }
 
 // TestWhatCouldNotWorkIsRefused verifies that lifecycles, handlers and reactions that could not
@@ -191,5 +190,5 @@ func TestWhatCouldNotWorkIsRefused(t *testing.T) {
 			t.Errorf("got revision %d, want %d", shown.Revision, put.Revision)
 		}
 		holdfasttest.Advance(t, d.engine, time.Second)
-	}, httpapi.Handlers(elsewhere))
+	})
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/httpapi/internal/shapes"
 	"github.com/holdfast-go/holdfast/httpapi/internal/table"
 	"github.com/holdfast-go/holdfast/internal/remotehandler"
 	"github.com/holdfast-go/holdfast/internal/runengine"
@@ -20,9 +21,9 @@ import (
 )
 
 func (a *API) definitionRoutes() {
-	add(a, route{Method: http.MethodPost, Path: "workflow-definitions", ID: "defineWorkflow", Tag: "runs", Summary: "Store a workflow definition, or validate it (dryRun).",
+	add(a, route{Method: http.MethodPost, Path: "workflow-definitions", ID: "putDefinition", Tag: "runs", Summary: "Store a workflow definition, or validate it (dryRun).",
 		Roles: admins, Status: http.StatusCreated, Also: http.StatusOK, Idempotency: table.InTx, Before: lookUpLifecycles,
-		More: "The definition is a JSON document. Storing the same definition again changes nothing; a different definition with the same name and version is refused."}, defineWorkflow)
+		More: "The definition is a JSON document. Storing the same definition again changes nothing; a different definition with the same name and version is refused."}, putDefinition)
 	add(a, route{Method: http.MethodGet, Path: "workflow-definitions", ID: "listDefinitions", Tag: "runs", Summary: "List the workspace's workflow definitions.", Roles: readers}, listDefinitions)
 	add(a, route{Method: http.MethodGet, Path: "workflow-definitions/{id}", ID: "getDefinition", Tag: "runs", Summary: "Show a workflow definition.", Roles: readers,
 		More: "Its id is name@version."}, getDefinition)
@@ -32,7 +33,7 @@ func (a *API) definitionRoutes() {
 func definitionOf(k runengine.StoredDefinition) (wire.Definition, error) {
 	var d wire.Definition
 	err := json.Unmarshal(k.Body, &d)
-	d.ID, d.CreatedAt = k.ID, wire.At(k.CreatedAt)
+	d.ID, d.CreatedAt = k.ID, shapes.At(k.CreatedAt)
 	return d, err
 }
 
@@ -41,7 +42,7 @@ type defineIn struct {
 	Body   table.Document `arg:"definition"`
 }
 
-func defineWorkflow(c *call, in *defineIn) (wire.DefinedWorkflow, error) {
+func putDefinition(c *call, in *defineIn) (wire.DefinedWorkflow, error) {
 	var none wire.DefinedWorkflow
 	def, warnings, err := c.validateDefinition(in.Body.Text, in.DryRun)
 	if err != nil {

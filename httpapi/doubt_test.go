@@ -92,7 +92,7 @@ func TestAnEarlierAttemptIsNotForgotten(t *testing.T) {
 				if n := acted.Load(); n != 1 {
 					t.Errorf("the handler acted %d times, want 1", n)
 				}
-			}, httpapi.Handlers(elsewhere))
+			})
 		})
 	}
 }
@@ -137,7 +137,7 @@ func TestAWorkersEarlierAttemptIsNotForgotten(t *testing.T) {
 				d.want(d.ask("POST", "tasks/"+old.ID+"/complete", wire.CompleteTask{Epoch: old.Epoch, Output: []byte(`{"happened":false}`)}, nil), 200, "") // it did end it
 				d.want(d.ask("POST", "tasks/"+old.ID+"/complete", wire.CompleteTask{Epoch: old.Epoch - 1, Output: []byte(`{"happened":false}`)}, nil), 409, fault.LeaseLost)
 				d.want(d.ask("POST", "tasks/"+x.ID+"/complete", wire.CompleteTask{Epoch: x.Epoch}, nil), 200, "")
-			}, httpapi.Handlers(elsewhere))
+			})
 		})
 	}
 }
@@ -212,7 +212,7 @@ func TestAWorkersEventEnds(t *testing.T) {
 		if x = d.one("Mail"); x.Context.Event.Version != 1 {
 			t.Errorf("claimed %+v, want version 1", x.Context.Event)
 		}
-	}, httpapi.Handlers(elsewhere))
+	})
 }
 
 // TestTheFeedTellsNothingOfKeys verifies that histories of API keys are visible only to keys that

@@ -106,7 +106,7 @@ func (c *call) follow(after string) error {
 			if err != nil {
 				return err
 			}
-			at := string(e.Position)
+			at := string(e.Cursor)
 			if err := emit(message{at, e.Name, eventOf(e.Event, &at)}); err != nil {
 				return err
 			}

@@ -23,12 +23,13 @@ func ExampleNew() {
 		log.Fatal(err)
 	}
 	defer os.RemoveAll(folder)
-	hf, err := holdfast.Open(context.Background(), sqlite.File(filepath.Join(folder, "app.db")), holdfast.Config{})
+	api := httpapi.New(httpapi.Options{NoKeys: true})
+	hf, err := holdfast.Open(context.Background(), sqlite.File(filepath.Join(folder, "app.db")), holdfast.Config{}, api)
 	if err != nil {
 		log.Fatal(err)
 	}
 	defer hf.Close()
-	server := httptest.NewServer(httpapi.New(hf, httpapi.Options{NoKeys: true}))
+	server := httptest.NewServer(api)
 	defer server.Close()
 
 	post := func(body string) {

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/holdfasttest"
-	"github.com/holdfast-go/holdfast/httpapi"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/wire"
 )
@@ -60,7 +59,7 @@ func TestAClaimEndsExpiredLeasesFirst(t *testing.T) {
 		again = append(again, claim()...)
 		slices.Sort(again)
 		wantResults(t, "after the leases have expired", again, "action 2", "batchItem 2", "reaction 2", "runStep 2")
-	}, httpapi.Handlers(elsewhere))
+	})
 }
 
 // TestTheJanitorOfALifecycleThatWasPut verifies that the janitor period of a published lifecycle
@@ -102,7 +101,7 @@ func TestTheJanitorOfALifecycleThatWasPut(t *testing.T) {
 		put("1ms")
 		lapse("c")
 		is("c", "new")
-	}, httpapi.Handlers(elsewhere))
+	})
 }
 
 // TestAResetOfABusyStream verifies that the first request to reset a stream that workers lease all
@@ -152,5 +151,5 @@ func TestAResetOfABusyStream(t *testing.T) {
 		if again := next(); again.Context.Event.Version != 0 || again.IdempotencyKey == x.IdempotencyKey {
 			t.Errorf("claimed %+v after the reset, want version 0 under a new idempotency key", again)
 		}
-	}, httpapi.Handlers(elsewhere))
+	})
 }

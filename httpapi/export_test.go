@@ -1,11 +1,22 @@
 package httpapi
 
 import (
+	"context"
 	"slices"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/httpapi/internal/table"
 	"github.com/holdfast-go/holdfast/internal/keys"
 )
+
+// On returns an API of an engine that is open already.
+func On(hf *holdfast.Engine, o Options) *API {
+	a := New(o)
+	if err := a.Register(context.Background(), hf); err != nil {
+		panic(err)
+	}
+	return a
+}
 
 // Route is a route as tests see it.
 type Route struct {

@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast-go/holdfast/httpapi"
 	"github.com/holdfast-go/holdfast/internal/batchengine"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/lease"
@@ -146,7 +145,7 @@ func TestAWorkspaceThatHangsHoldsUpNoOther(t *testing.T) {
 				if n := far.big.Load(); n != share {
 					t.Errorf("got %d concurrent calls of big, want %d", n, share)
 				}
-			}, httpapi.Handlers(elsewhere))
+			})
 		})
 	}
 }
@@ -204,7 +203,7 @@ func TestAHandlerThatHangsHoldsUpNoOther(t *testing.T) {
 				far.fills(t)
 				w.one(d, "h2", 1000, 1)
 				far.comes(t)
-			}, httpapi.Handlers(elsewhere))
+			})
 		})
 	}
 }
@@ -232,7 +231,7 @@ func TestStepsOfWorkersAreInNobodysWay(t *testing.T) {
 			startRuns(d, "small", 0, 1)
 			far.comes(t)
 		}
-	}, httpapi.Handlers(elsewhere))
+	})
 }
 
 // TestManyWorkspacesHaveTheirTurn verifies that of many workspaces with much work each gets one

@@ -250,7 +250,7 @@ func TestAStreamOutlivesItsServersTimeouts(t *testing.T) {
 func (d *testAPI) lease(reaction string, limit int) []wire.Lease {
 	d.t.Helper()
 	var got wire.Leases
-	d.want(d.ask("POST", "reactions/"+reaction+"/claim", wire.TakeLeases{By: "me", Limit: limit, LeaseMs: 60000}, &got), 200, "")
+	d.want(d.ask("POST", "reactions/"+reaction+"/claim", wire.ClaimLeases{By: "me", Limit: limit, LeaseMs: 60000}, &got), 200, "")
 	return got.Leases
 }
 
@@ -499,7 +499,7 @@ func TestAClaimWaits(t *testing.T) {
 			done := make(chan wire.Leases, 1)
 			go func() {
 				var got wire.Leases
-				d.ask("POST", "reactions/r/claim", wire.TakeLeases{By: "me", WaitMs: 50000, LeaseMs: 60000}, &got)
+				d.ask("POST", "reactions/r/claim", wire.ClaimLeases{By: "me", WaitMs: 50000, LeaseMs: 60000}, &got)
 				done <- got
 			}()
 			return done

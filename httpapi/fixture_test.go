@@ -57,7 +57,7 @@ func eachTestAPI(t *testing.T, o httpapi.Options, f func(t *testing.T, d *testAP
 
 // newTestAPI serves an API on an engine.
 func newTestAPI(t testing.TB, e *holdfast.Engine, o httpapi.Options) *testAPI {
-	api := httpapi.New(e, o)
+	api := httpapi.On(e, o)
 	srv := httptest.NewServer(api)
 	t.Cleanup(srv.Close)
 	t.Cleanup(api.Stop)

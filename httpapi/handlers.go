@@ -7,10 +7,9 @@ import (
 	"net/http"
 	"slices"
 
-	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/httpapi/internal/dispatch"
-	"github.com/holdfast-go/holdfast/httpapi/internal/egress"
+	"github.com/holdfast-go/holdfast/httpapi/internal/shapes"
 	"github.com/holdfast-go/holdfast/httpapi/internal/table"
 	"github.com/holdfast-go/holdfast/internal/entities"
 	"github.com/holdfast-go/holdfast/internal/lifecycleengine"
@@ -20,12 +19,6 @@ import (
 	"github.com/holdfast-go/holdfast/webhook"
 	"github.com/holdfast-go/holdfast/wire"
 )
-
-// Handlers returns the part of an engine that serves published lifecycles, whose handlers are URLs
-// or workers. Pass it to [holdfast.Open], and the same options to [New].
-func Handlers(o Options) holdfast.Part {
-	return dispatch.Part{SecretKeys: o.SecretKeys, Policy: egress.Policy{Allow: o.AllowPrivate}}
-}
 
 func (a *API) handlerRoutes() {
 	add(a, route{Method: http.MethodGet, Path: "handlers", ID: "listHandlers", Tag: "handlers", Summary: "List the workspace's handlers.", Roles: readers}, listHandlers)
@@ -48,8 +41,8 @@ func badURL(err error) error {
 }
 
 func handlerOf(h remotehandler.Handler) wire.Handler {
-	return wire.Handler{Name: h.Name, Kind: h.Kind, URL: h.URL, Safety: h.Safety, OnUnknown: h.OnUnknown, TimeoutMs: wire.Ms(h.Timeout), CreatedAt: wire.At(h.CreatedAt),
-		UpdatedAt: wire.At(h.UpdatedAt)}
+	return wire.Handler{Name: h.Name, Kind: h.Kind, URL: h.URL, Safety: h.Safety, OnUnknown: h.OnUnknown, TimeoutMs: wire.Ms(h.Timeout), CreatedAt: shapes.At(h.CreatedAt),
+		UpdatedAt: shapes.At(h.UpdatedAt)}
 }
 
 func listHandlers(c *call, in *paged) (wire.List[wire.Handler], error) {

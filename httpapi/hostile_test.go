@@ -93,7 +93,7 @@ func TestAnOrdinalTooLargeIsRefused(t *testing.T) {
 // YAML, and that a short text that expands to many values is refused in both formats.
 func TestDocumentsAreReadAsWhatTheyAreSaidToBe(t *testing.T) {
 	t.Parallel()
-	d := newTestAPI(t, holdfasttest.Open(t, httpapi.Handlers(elsewhere)), elsewhere)
+	d := newTestAPI(t, holdfasttest.Open(t), elsewhere)
 	bomb := strings.Repeat("[[]],", 1<<20/5-20)
 	for _, path := range []string{"PUT lifecycles/invoice", "POST workflow-definitions"} {
 		method, path, _ := strings.Cut(path, " ")
@@ -149,7 +149,7 @@ func TestARevokedKeyIsGivenNothingMore(t *testing.T) {
 		if len(got.Tasks) != 1 {
 			t.Errorf("second worker claimed %v, want one task", got.Tasks)
 		}
-	}, httpapi.Handlers(elsewhereWithKeys))
+	})
 }
 
 // TestAnIdempotencyKeyIsOfItsRouteAndItsCaller verifies that the response stored under an
@@ -261,7 +261,7 @@ func TestWhatWasNotHandedOutIsEndedByNobody(t *testing.T) {
 		if string(items.Items[0].Output) != `"the URL's own"` {
 			t.Errorf("got output %s, want the URL handler's own", items.Items[0].Output)
 		}
-	}, httpapi.Handlers(elsewhere))
+	})
 }
 
 // TestWhatAWorkersKeyMayDo verifies that a task belongs to one workspace; that a key restricted to
@@ -318,7 +318,7 @@ func TestWhatAWorkersKeyMayDo(t *testing.T) {
 		parts := strings.Split(task.ID, ".") // task, handler and signature
 		forged := parts[0] + "." + base64.RawURLEncoding.EncodeToString([]byte("Pack")) + "." + parts[2]
 		packs.want(packs.ask("POST", "tasks/"+forged+"/complete", done, nil), 409, fault.LeaseLost)
-		for how, body := range map[string]any{"claim": wire.TakeLeases{By: "w"}, "ack": exampleBodies["ackLeases"], "fail": exampleBodies["failLease"], "renew": exampleBodies["renewLease"]} {
+		for how, body := range map[string]any{"claim": wire.ClaimLeases{By: "w"}, "ack": exampleBodies["ackLeases"], "fail": exampleBodies["failLease"], "renew": exampleBodies["renewLease"]} {
 			mails.want(mails.ask("POST", "reactions/hand/"+how, body, nil), 403, fault.Forbidden)
 		}
 		mails.want(mails.ask("POST", "tasks/"+task.ID+"/complete", done, nil), 200, "")
@@ -336,5 +336,5 @@ func TestWhatAWorkersKeyMayDo(t *testing.T) {
 			t.Errorf("got problem pointer %v, want /events", p.Fields["pointer"])
 		}
 		all.want(all.ask("POST", "claims/"+made.Claim.Token+"/settle", `{"outcome":"success"}`, nil), 200, "")
-	}, httpapi.Handlers(elsewhereWithKeys), invoices(nil))
+	}, invoices(nil))
 }

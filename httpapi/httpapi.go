@@ -1,7 +1,9 @@
 // Package httpapi serves the HTTP API of an engine.
 //
-//	api := httpapi.New(engine, httpapi.Options{})
-//	err := api.Serve(ctx, listener, 30*time.Second)
+//	api := httpapi.New(httpapi.Options{})
+//	hf, err := holdfast.Open(ctx, sqlite.File("app.db"), holdfast.Config{}, api)
+//	go hf.Run(ctx)
+//	err = api.Serve(ctx, listener, 30*time.Second)
 //
 // An [API] is also an [http.Handler], for programs that already have a server.
 //
@@ -26,6 +28,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/batch"
 	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/httpapi/internal/dispatch"
 	"github.com/holdfast-go/holdfast/httpapi/internal/egress"
 	"github.com/holdfast-go/holdfast/httpapi/internal/observe"
 	"github.com/holdfast-go/holdfast/httpapi/internal/room"
@@ -73,8 +76,9 @@ type Options struct {
 	AllowPrivate []netip.Prefix
 }
 
-// API serves HTTP requests for an engine. It is safe for concurrent use.
+// API serves HTTP requests for an engine. It is a [holdfast.Part]: pass it to [holdfast.Open]. It is safe for concurrent use.
 type API struct {
+	o        Options
 	hf       *holdfast.Engine
 	engine   *engine.Engine // of hf
 	log      *slog.Logger
@@ -103,28 +107,47 @@ type API struct {
 	closing  chan struct{} // closed by Stop: ends long polls and event streams
 }
 
-var _ http.Handler = (*API)(nil)
+var (
+	_ http.Handler  = (*API)(nil)
+	_ holdfast.Part = (*API)(nil)
+)
 
-// New creates an API. Call it before the engine runs, because it adds background work to the
-// engine. The caller owns the engine and closes it after the last request.
-func New(hf *holdfast.Engine, o Options) *API {
+// New creates an API. It serves requests once it is registered with an engine.
+func New(o Options) *API {
 	if o.Log == nil {
 		o.Log = slog.Default()
 	}
-	e := engine.Of(hf)
-	a := &API{hf: hf, engine: e, log: o.Log, version: o.Version, noKeys: o.NoKeys, declares: o.Declare, ring: keys.NewRing(e), limits: keys.Limits{Rate: o.Rate}, room: room.New(e.Alone),
+	return &API{o: o, log: o.Log, version: o.Version, noKeys: o.NoKeys, declares: o.Declare, limits: keys.Limits{Rate: o.Rate}, policy: egress.Policy{Allow: o.AllowPrivate},
 		tracer: observe.TracerOf(o.Traces, o.Version), closing: make(chan struct{}), claiming: lease.NewSlots(2), reading: lease.NewSlots(4)}
+}
+
+// Register makes the engine serve the API: lifecycles that are published through it, handlers that are URLs, HTTP calls
+// of runs, and webhooks. [holdfast.Open] calls it. If SecretKeys are invalid, the error is [holdfast.ErrValidation]. An
+// engine may have several APIs if their SecretKeys and AllowPrivate are the same. The caller owns the engine and closes it
+// after the last request.
+func (a *API) Register(ctx context.Context, hf *holdfast.Engine) error {
+	if a.hf != nil {
+		return fault.New(fault.Conflict, "this API is already registered with an engine: create another one with httpapi.New")
+	}
+	o, e := a.o, engine.Of(hf)
+	if err := a.openBox(); err != nil {
+		return err
+	}
+	if err := (dispatch.Part{SecretKeys: o.SecretKeys, Policy: a.policy}).Register(ctx, hf); err != nil {
+		return err
+	}
+	a.hf, a.engine, a.ring, a.room = hf, e, keys.NewRing(e), room.New(e.Alone)
 	a.sources = remote.NewSources(
 		lifecycleengine.Remote{Engine: e},
 		&reactions.Remote{Engine: e, Log: o.Log, After: lifecycleengine.After{Engine: e}},
 		&batchengine.Remote{Engine: e},
 		&runengine.Remote{Engine: e, Executor: runengine.LocalOf(e).Executor, Node: e.Node(), Log: o.Log})
 	// Maintenance must be registered before the engine runs. Neither returns an error.
-	_ = batch.Maintenance().Register(context.Background(), hf)
-	_ = run.Maintenance().Register(context.Background(), hf)
+	_ = batch.Maintenance().Register(ctx, hf)
+	_ = run.Maintenance().Register(ctx, hf)
 	a.metrics = observe.NewMetrics(a.ownMetrics()...)
 	a.metrics.Also(o.Metrics, o.Log)
-	a.serveWebhooks(o)
+	a.serveWebhooks()
 	a.routes = map[string]http.HandlerFunc{
 		"/healthz": a.healthz,
 		"/readyz":  a.readyz,
@@ -136,7 +159,7 @@ func New(hf *holdfast.Engine, o Options) *API {
 	a.openapi = sync.OnceValue(a.table.OpenAPI)
 	e.Sweep("tokens", func(ctx context.Context) (int, error) { return claimtoken.Prune(ctx, e) }, wake.WorkKind{Kind: wake.OldToken})
 	a.handler = a.guard(http.HandlerFunc(a.route))
-	return a
+	return nil
 }
 
 // addRoutes fills the route table.
@@ -160,7 +183,13 @@ func (a *API) addRoutes() {
 }
 
 // ServeHTTP serves one request.
-func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) { a.handler.ServeHTTP(w, r) }
+func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if a.handler == nil {
+		a.refuse(w, r, fault.New(fault.Unavailable, "the API has no engine: pass it to holdfast.Open"))
+		return
+	}
+	a.handler.ServeHTTP(w, r)
+}
 
 // Stop makes /readyz report that the process is stopping, so that load balancers send no new work, and ends
 // long polls and event streams. Other requests are still served. You may call Stop more than once.

@@ -50,7 +50,7 @@ func newAPI(t *testing.T) (*API, *holdfast.Engine, *logBuffer) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = engine.Close() })
-	return New(engine, Options{Log: l, Version: "v1.2.3", NoKeys: true}), engine, log
+	return On(engine, Options{Log: l, Version: "v1.2.3", NoKeys: true}), engine, log
 }
 
 func ask(h http.Handler, method, path string, headers ...string) *httptest.ResponseRecorder {

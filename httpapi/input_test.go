@@ -175,7 +175,7 @@ func TestGoodDocumentsAtTheEdge(t *testing.T) {
 		}
 		var got wire.Leases
 		d.want(d.ask("PUT", "reactions/r", wire.PutReaction{Events: []string{"*"}}, nil), 201, "")
-		d.want(d.ask("POST", "reactions/r/claim", wire.TakeLeases{By: "me", Limit: 1000}, &got), 200, "")
+		d.want(d.ask("POST", "reactions/r/claim", wire.ClaimLeases{By: "me", Limit: 1000}, &got), 200, "")
 	}, invoices(nil))
 }
 
@@ -434,7 +434,7 @@ func TestWrongMethodsOfEveryRoute(t *testing.T) {
 // disconnected.
 func TestSlowHeaders(t *testing.T) {
 	t.Parallel()
-	api := httpapi.New(holdfasttest.Open(t), httpapi.Options{NoKeys: true})
+	api := httpapi.On(holdfasttest.Open(t), httpapi.Options{NoKeys: true})
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -493,7 +493,7 @@ func TestBigNumbersSurvive(t *testing.T) {
 		has("append again", d.ask("POST", "streams/s/events", wire.Append{Events: []wire.NewEvent{{Name: "n", Data: doc}}}, nil, "Idempotency-Key", "k2"))
 		has("read", d.ask("GET", "streams/s/events", nil, nil))
 		d.want(d.ask("PUT", "reactions/r", wire.PutReaction{Events: []string{"*"}}, nil), 201, "")
-		has("lease", d.ask("POST", "reactions/r/claim", wire.TakeLeases{By: "me"}, nil))
+		has("lease", d.ask("POST", "reactions/r/claim", wire.ClaimLeases{By: "me"}, nil))
 		d.want(d.ask("POST", "lifecycles/invoice/entities", wire.NewEntity{ID: "b", Data: doc}, nil), 201, "")
 		var claim wire.Claimed
 		d.want(d.ask("POST", "lifecycles/invoice/entities/b/claims", wire.NewClaim{StepKey: "close", Requester: "admin", Input: doc}, &claim), 201, "")

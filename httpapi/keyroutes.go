@@ -6,6 +6,7 @@ import (
 	"net/http"
 
 	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/httpapi/internal/shapes"
 	"github.com/holdfast-go/holdfast/httpapi/internal/table"
 	"github.com/holdfast-go/holdfast/internal/keys"
 	"github.com/holdfast-go/holdfast/wire"
@@ -25,7 +26,7 @@ func (a *API) keyRoutes() {
 
 func keyOf(k keys.Key) wire.Key {
 	w := wire.Key{ID: k.ID, Workspace: k.Workspace, Name: k.Name, Role: string(k.Role), Requesters: k.Requesters, Handlers: k.Handlers, Rate: k.Rate, CreatedBy: k.CreatedBy,
-		CreatedAt: wire.At(k.CreatedAt)}
+		CreatedAt: shapes.At(k.CreatedAt)}
 	if w.Requesters == nil {
 		w.Requesters = []string{}
 	}
@@ -33,10 +34,10 @@ func keyOf(k keys.Key) wire.Key {
 		w.Handlers = []string{}
 	}
 	if k.ExpiresAt != nil {
-		w.ExpiresAt = wire.At(*k.ExpiresAt)
+		w.ExpiresAt = shapes.At(*k.ExpiresAt)
 	}
 	if k.RevokedAt != nil {
-		w.RevokedAt = wire.At(*k.RevokedAt)
+		w.RevokedAt = shapes.At(*k.RevokedAt)
 	}
 	return w
 }

@@ -6,7 +6,6 @@ import (
 
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/holdfasttest"
-	"github.com/holdfast-go/holdfast/httpapi"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/wire"
 )
@@ -46,7 +45,7 @@ func TestALateEndIsNotThePersons(t *testing.T) {
 		for _, x := range late {
 			d.want(d.ask("POST", "tasks/"+x.ID+"/complete", wire.CompleteTask{Epoch: x.Epoch, State: []byte(`{"late":true}`)}, nil), 409, fault.LeaseLost)
 		}
-	}, httpapi.Handlers(elsewhere))
+	})
 }
 
 // TestALateBodyIsListed verifies that an opaque body that finished late, after it was resolved as
@@ -82,7 +81,7 @@ func TestALateBodyIsListed(t *testing.T) {
 			}
 		}
 		d.contradicted("&state=contradicted", "job/j ended $body done", "run "+runs[0]+" step do ended $body done")
-	}, httpapi.Handlers(elsewhere))
+	})
 }
 
 // TestALateClaimIsListed verifies that a late result of a claim by hand is listed, also if the
@@ -109,5 +108,5 @@ func TestALateClaimIsListed(t *testing.T) {
 		if c := found[0].Contradictions; len(c) != 2 || c[1].Name != "$body" || string(c[0].Result) != `"ch_1"` {
 			t.Errorf("got contradictions %+v", c)
 		}
-	}, httpapi.Handlers(elsewhere))
+	})
 }

@@ -9,7 +9,6 @@ import (
 
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/holdfasttest"
-	"github.com/holdfast-go/holdfast/httpapi"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/wire"
 )
@@ -101,7 +100,7 @@ func TestWhatALateWorkerDidIsListed(t *testing.T) {
 		}
 		d.contradicted("")
 		d.contradicted("&state=contradicted")
-	}, httpapi.Handlers(elsewhere))
+	})
 }
 
 // allUncertain returns the uncertain operations.
@@ -149,7 +148,7 @@ func TestAWorkersDeclinedRepetition(t *testing.T) {
 				t.Errorf("got operation %+v, want one begun effect", o)
 			}
 		}
-	}, httpapi.Handlers(elsewhere))
+	})
 }
 
 // contradictions checks the number of contradictions.
@@ -184,7 +183,7 @@ func TestALateHandClaimIsReported(t *testing.T) {
 		d.want(d.ask("POST", "lifecycles/job/entities/j/claims", wire.NewClaim{StepKey: "do", Requester: "admin"}, nil), 201, "")
 		d.want(d.ask("POST", "claims/"+c.Claim.Token+"/effects", wire.EffectCall{Name: "card", Result: []byte(`"ch_1"`)}, nil), 409, fault.LeaseLost)
 		d.contradictions(1)
-	}, httpapi.Handlers(elsewhere))
+	})
 }
 
 // TestARepeatedResultIsNoContradiction verifies that a repeated result is no contradiction, and
@@ -205,7 +204,7 @@ func TestARepeatedResultIsNoContradiction(t *testing.T) {
 			d.want(d.ask("POST", p, wire.EffectCall{Epoch: int64(i), Name: "card", Result: []byte(`"junk"`)}, nil), 409, fault.LeaseLost)
 		}
 		d.contradictions(0)
-	}, httpapi.Handlers(elsewhere))
+	})
 }
 
 // TestAContradictedStepIsListed verifies that a step with a contradiction is listed while another
@@ -230,7 +229,7 @@ func TestAContradictedStepIsListed(t *testing.T) {
 		if len(l.Items) != 1 {
 			t.Errorf("listed operations %+v, want one", l.Items)
 		}
-	}, httpapi.Handlers(elsewhere))
+	})
 }
 
 // TestALateWorkerIsReportedWhereAPersonDidItsWork verifies that a worker that is late, after an
@@ -255,7 +254,7 @@ func TestALateWorkerIsReportedWhereAPersonDidItsWork(t *testing.T) {
 			d.ask("POST", "tasks/"+x.ID+"/complete", wire.CompleteTask{Epoch: x.Epoch}, nil) // whatever the response is
 		}
 		d.contradictions(2)
-	}, httpapi.Handlers(elsewhere))
+	})
 }
 
 // TestAProbeCountsWhateverThePolicyWas verifies that the result of a probe counts, even if the
@@ -272,5 +271,5 @@ func TestAProbeCountsWhateverThePolicyWas(t *testing.T) {
 		}
 		x := d.one("Do")
 		d.want(d.ask("POST", "tasks/"+x.ID+"/complete", wire.CompleteTask{Epoch: x.Epoch, Output: []byte(`{"happened":false}`)}, nil), 200, "")
-	}, httpapi.Handlers(elsewhere))
+	})
 }

@@ -33,15 +33,15 @@ func (a *API) lifecycleRoutes() {
 	const entity = "lifecycles/{name}/entities/{id}"
 	add(a, route{Method: http.MethodGet, Path: "lifecycles", ID: "listLifecycles", Tag: "lifecycles", Summary: "List the workspace's lifecycles.", Roles: readers}, listLifecycles)
 	add(a, route{Method: http.MethodGet, Path: "lifecycles/{name}", ID: "getLifecycle", Tag: "lifecycles", Summary: "Show a lifecycle's config.", Roles: readers}, getLifecycle)
-	add(a, route{Method: http.MethodGet, Path: "lifecycles/{name}/diagram", ID: "drawLifecycle", Tag: "lifecycles", Summary: "Draw a lifecycle's diagram.", Roles: readers, SVG: true,
-		More: `The format is svg (default, "") or mermaid.`}, drawLifecycle)
+	add(a, route{Method: http.MethodGet, Path: "lifecycles/{name}/diagram", ID: "getLifecycleDiagram", Tag: "lifecycles", Summary: "Show a lifecycle's diagram.", Roles: readers, SVG: true,
+		More: `The format is svg (default, "") or mermaid.`}, getLifecycleDiagram)
 	add(a, route{Method: http.MethodPost, Path: "lifecycles/{name}/entities", ID: "createEntity", Tag: "lifecycles", Summary: "Create an entity.",
 		Roles: operators, Status: http.StatusCreated, Idempotency: table.InTx,
 		More: "Without an id and without a key, each call creates a new entity."}, createEntity)
 	add(a, route{Method: http.MethodGet, Path: "lifecycles/{name}/entities", ID: "listEntities", Tag: "lifecycles", Summary: "List a lifecycle's entities.", Roles: readers, Filter: "EntityFilter"}, listEntities)
 	add(a, route{Method: http.MethodGet, Path: entity, ID: "getEntity", Tag: "lifecycles", Summary: "Show an entity.", Roles: readers}, getEntity)
-	add(a, route{Method: http.MethodGet, Path: entity + "/history", ID: "readHistory", Tag: "lifecycles", Summary: "Read an entity's history.", Roles: readers,
-		More: "Events are in order, oldest first."}, readHistory)
+	add(a, route{Method: http.MethodGet, Path: entity + "/history", ID: "readEntityHistory", Tag: "lifecycles", Summary: "Read an entity's history.", Roles: readers,
+		More: "Events are in order, oldest first."}, readEntityHistory)
 	add(a, route{Method: http.MethodGet, Path: entity + "/attempts", ID: "listRefusals", Tag: "lifecycles", Summary: "List the refused writes to an entity, newest first.", Roles: readers}, listRefusals)
 	add(a, route{Method: http.MethodGet, Path: entity + "/timeline", ID: "readEntityTimeline", Tag: "lifecycles", Summary: "Read an entity's events, refusals and effects, newest first.", Roles: readers,
 		More: "Their order is that of the database: a refusal comes after the event whose version it found."}, readEntityTimeline)
@@ -118,14 +118,14 @@ func getLifecycle(c *call, in *lifecycleIn) (wire.Lifecycle, error) {
 	return lifecycleOf(c, l)
 }
 
-type drawLifecycleIn struct {
+type getLifecycleDiagramIn struct {
 	Name   string `path:"name"`
 	Format string `query:"format" doc:"svg (default) or mermaid."`
 }
 
-// drawLifecycle returns the diagram of a lifecycle: as JSON or, if the caller accepts images, as
+// getLifecycleDiagram returns the diagram of a lifecycle: as JSON or, if the caller accepts images, as
 // SVG.
-func drawLifecycle(c *call, in *drawLifecycleIn) (wire.Diagram, error) {
+func getLifecycleDiagram(c *call, in *getLifecycleDiagramIn) (wire.Diagram, error) {
 	d := wire.Diagram{Format: cmp.Or(in.Format, "svg")}
 	if d.Format != "svg" && d.Format != "mermaid" {
 		return d, fault.New(fault.Validation, "format must be svg or mermaid, got %q", d.Format)
@@ -225,7 +225,7 @@ type historyIn struct {
 	paged
 }
 
-func readHistory(c *call, in *historyIn) (wire.List[wire.Event], error) {
+func readEntityHistory(c *call, in *historyIn) (wire.List[wire.Event], error) {
 	var none wire.List[wire.Event]
 	l, err := c.lifecycle(in.Name)
 	if err != nil {
@@ -243,7 +243,7 @@ func readHistory(c *call, in *historyIn) (wire.List[wire.Event], error) {
 		}
 		return l.History(ctx, c.doer(), in.ID, from, limit)
 	}, func(e events.Event) wire.Event {
-		return wire.Event{Stream: "$entity/" + in.Name + "/" + in.ID, Version: e.Version, Name: e.Name, Data: e.Data, Actor: e.Actor, At: wire.At(e.At)}
+		return wire.Event{Stream: "$entity/" + in.Name + "/" + in.ID, Version: e.Version, Name: e.Name, Data: e.Data, Actor: e.Actor, At: shapes.At(e.At)}
 	}, func(e events.Event) string { return nextVersion(e.Version, false) })
 }
 

@@ -136,7 +136,7 @@ func TestALostHandOutIsNoDeath(t *testing.T) {
 		if r.Status != "COMPLETED" {
 			t.Errorf("got run %+v, want COMPLETED", r)
 		}
-	}, httpapi.Handlers(elsewhere))
+	})
 }
 
 // TestAWorkerThatWasHeardOfDies verifies that a worker that was heard of, by a renewal or by
@@ -175,7 +175,7 @@ func TestAWorkerThatWasHeardOfDies(t *testing.T) {
 		if s := d.steps(again)[0]; s.Deaths != 1 || s.LostHandOuts != 0 {
 			t.Errorf("got step %+v that began an effect, want 1 death and no lost deliveries", s)
 		}
-	}, httpapi.Handlers(elsewhere))
+	})
 }
 
 // TestALostClaimOfAStreamIsNoDeath verifies that a lost claim by hand of a reaction's streams
@@ -201,7 +201,7 @@ func TestALostClaimOfAStreamIsNoDeath(t *testing.T) {
 		if p := d.position("r", "orders"); p.LostHandOuts != 0 || p.Watermark != 0 {
 			t.Errorf("got position %+v, want watermark 0 and no lost deliveries", p)
 		}
-	}, httpapi.Handlers(elsewhere))
+	})
 }
 
 // TestAWithdrawnOperationHasNoLostHandOuts verifies that a withdrawn operation leaves no lost
@@ -219,7 +219,7 @@ func TestAWithdrawnOperationHasNoLostHandOuts(t *testing.T) {
 		if n := d.lostHandOuts()["action"]; n != 0 {
 			t.Errorf("the next operation has %d lost deliveries, want 0", n)
 		}
-	}, httpapi.Handlers(elsewhere))
+	})
 }
 
 // keyed claims with a key, without waiting.
@@ -276,7 +276,7 @@ func TestAClaimIsRepeatedUnderItsKey(t *testing.T) {
 			again[all[0].Kind] = true
 			d.want(d.ask("POST", "tasks/"+all[0].ID+"/complete", wire.CompleteTask{Epoch: all[0].Epoch}, nil), 200, "")
 		}
-	}, httpapi.Handlers(elsewhere))
+	})
 }
 
 // TestTheKeyOfAClaimEndsWithItsLeases verifies for each kind of task whose lease is limited by its
@@ -310,7 +310,7 @@ func TestTheKeyOfAClaimEndsWithItsLeases(t *testing.T) {
 				}
 			}
 		}
-	}, httpapi.Handlers(elsewhere))
+	})
 }
 
 // keyedOne claims one task with a key.
@@ -346,7 +346,7 @@ func TestTwinClaimsGetTheSameTasks(t *testing.T) {
 		if rest := d.claimItems("Pay", 100); len(rest) != 7 {
 			t.Errorf("got %d tasks left, want 7", len(rest))
 		}
-	}, httpapi.Handlers(elsewhere))
+	})
 }
 
 // TestAClaimOfStreamsIsRepeatedUnderItsKey verifies that a claim of streams by hand is idempotent
@@ -358,12 +358,12 @@ func TestAClaimOfStreamsIsRepeatedUnderItsKey(t *testing.T) {
 		d.append("orders2", 1)
 		var got [2]wire.Leases
 		for i := range got {
-			d.want(d.ask("POST", "reactions/r/claim", wire.TakeLeases{By: "me", Limit: 1, LeaseMs: 60000, WaitMs: 20_000}, &got[i], keyHeader, "k"), 200, "")
+			d.want(d.ask("POST", "reactions/r/claim", wire.ClaimLeases{By: "me", Limit: 1, LeaseMs: 60000, WaitMs: 20_000}, &got[i], keyHeader, "k"), 200, "")
 		}
 		if len(got[0].Leases) != 1 || len(got[1].Leases) != 1 || got[0].Leases[0].Stream != got[1].Leases[0].Stream || got[0].Leases[0].Epoch != got[1].Leases[0].Epoch {
 			t.Errorf("first call claimed %+v, second returned %+v, want the same lease", got[0], got[1])
 		}
-	}, httpapi.Handlers(elsewhere))
+	})
 }
 
 // TestARenewalTellsOfACancel verifies that a renewal reports that the batch of an item is
@@ -399,7 +399,7 @@ func TestARenewalTellsOfACancel(t *testing.T) {
 		told()
 		told()
 		d.want(d.ask("POST", "tasks/"+held[0].ID+"/complete", wire.CompleteTask{Epoch: held[0].Epoch}, nil), 409, fault.LeaseLost)
-	}, httpapi.Handlers(elsewhere))
+	})
 }
 
 // V, at every point and for every fault, that a claim under a key that is repeated until it gets a
@@ -411,7 +411,7 @@ func TestCrashOfAKeyedClaim(t *testing.T) {
 // claimUnderAKey starts three runs, claims the steps of two with a key, and checks which are
 // leased.
 func claimUnderAKey(ctx context.Context, hf *holdfast.Engine) error {
-	a := httpapi.New(hf, httpapi.Options{NoKeys: true, Log: slog.New(slog.DiscardHandler)})
+	a := httpapi.On(hf, httpapi.Options{NoKeys: true, Log: slog.New(slog.DiscardHandler)})
 	defer a.Stop()
 	send := func(method, path, body, key string, into any) error {
 		r := httptest.NewRequest(method, "http://127.0.0.1/api/v1/"+path, strings.NewReader(body)).WithContext(ctx)
@@ -467,7 +467,7 @@ func TestAClaimUnderAKeyPassesOverWhatIsLocked(t *testing.T) {
 	t.Parallel()
 	url := holdfasttest.PostgreSQL(t)
 	hasty := url + map[bool]string{true: "&", false: "?"}[strings.Contains(url, "?")] + "lock_timeout=100ms"
-	d := newTestAPI(t, holdfasttest.OpenOn(t, postgres.URL(hasty), httpapi.Handlers(elsewhere)), elsewhere)
+	d := newTestAPI(t, holdfasttest.OpenOn(t, postgres.URL(hasty)), elsewhere)
 	for _, name := range []string{"Pack", "Pay"} {
 		d.want(d.ask("PUT", "handlers/"+name, wire.PutHandler{Kind: "worker", Safety: "idempotent"}, nil), 201, "")
 	}
@@ -540,5 +540,5 @@ func TestWhatWasLostTogetherComesBackApart(t *testing.T) {
 				t.Errorf("got %d tasks of %s at %d distinct times, want them spread", came[name], name, times[name])
 			}
 		}
-	}, httpapi.Handlers(elsewhere))
+	})
 }

@@ -35,7 +35,7 @@ var exampleBodies = map[string]any{
 	"addItems":                  wire.AddItems{},
 	"sealBatch":                 json.RawMessage("{}"),
 	"cancelBatch":               json.RawMessage("{}"),
-	"finalizeBatch":             wire.Finalize{},
+	"acceptItems":               wire.AcceptItems{},
 	"putWallet":                 wire.PutWallet{},
 	"creditWallet":              wire.Credit{Points: 1, Reference: "r"},
 	"patchScope":                json.RawMessage(`{"a":1}`),
@@ -46,7 +46,7 @@ var exampleBodies = map[string]any{
 	"appendEvents":              wire.Append{Events: []wire.NewEvent{{Name: "n"}}},
 	"closeStream":               wire.CloseStream{Mode: "archive"},
 	"putReaction":               wire.PutReaction{Events: []string{"*"}},
-	"claimLeases":               wire.TakeLeases{By: "me"},
+	"claimLeases":               wire.ClaimLeases{By: "me"},
 	"ackLeases":                 wire.Acks{Acks: []wire.Ack{{Stream: "s", Epoch: 1, Token: "lse_"}}},
 	"failLease":                 wire.FailLease{Stream: "s", Epoch: 1, Token: "lse_", Message: "no"},
 	"renewLease":                wire.RenewLease{Stream: "s", Epoch: 1, Token: "lse_"},
@@ -68,7 +68,7 @@ var exampleBodies = map[string]any{
 	"createWebhook":             wire.NewWebhook{URL: "https://example.com/"},
 	"rotateWebhook":             wire.RotateWebhook{},
 
-	"defineWorkflow": json.RawMessage(`{"name":"nap","version":"1","steps":[{"name":"sleep","type":"wait","durationMs":3600000}]}`),
+	"putDefinition":  json.RawMessage(`{"name":"nap","version":"1","steps":[{"name":"sleep","type":"wait","durationMs":3600000}]}`),
 	"startRun":       wire.StartRun{DefinitionID: "nobodys@1"},
 	"cancelRun":      wire.Command{},
 	"pauseRun":       wire.Command{},
@@ -195,7 +195,7 @@ func TestWhoMayWhat(t *testing.T) {
 	work := map[string]bool{"claimLeases": true, "ackLeases": true, "failLease": true, "renewLease": true, "claimStep": true, "renewClaim": true,
 		"settleClaim": true, "releaseClaim": true, "journalEffect": true, "claimTasks": true, "completeTask": true, "failTask": true, "renewTask": true, "journalTaskEffect": true}
 	manage := map[string]bool{"createKey": true, "listKeys": true, "getKey": true, "rotateKey": true, "revokeKey": true, "putReaction": true, "deleteReaction": true,
-		"createWebhook": true, "rotateWebhook": true, "deleteWebhook": true, "putHandler": true, "deleteHandler": true, "createWorkspace": true, "putLifecycle": true, "defineWorkflow": true}
+		"createWebhook": true, "rotateWebhook": true, "deleteWebhook": true, "putHandler": true, "deleteHandler": true, "createWorkspace": true, "putLifecycle": true, "putDefinition": true}
 	for _, r := range d.api.Routes() {
 		want := map[keys.Role]bool{keys.Admin: true}
 		switch {
@@ -271,7 +271,7 @@ func TestAnotherWorkspacesIDsAreUnknown(t *testing.T) {
 				}
 				return nobodys(name)
 			}
-			if r.ID == "putReaction" || r.ID == "createKey" || r.ID == "createEntity" || r.ID == "createWebhook" || r.ID == "putHandler" || r.ID == "defineWorkflow" {
+			if r.ID == "putReaction" || r.ID == "createKey" || r.ID == "createEntity" || r.ID == "createWebhook" || r.ID == "putHandler" || r.ID == "putDefinition" {
 				continue // they create one
 			}
 			said := func(values func(string) string) string {

@@ -51,7 +51,7 @@ func newObservedAPI(t *testing.T, o Options) *observedAPI {
 	}
 	t.Cleanup(func() { _ = engine.Close() })
 	t.Cleanup(func() { _ = provider.Shutdown(context.WithoutCancel(t.Context())) })
-	d.engine, d.API = engine, New(engine, o)
+	d.engine, d.API = engine, On(engine, o)
 	return d
 }
 
@@ -193,7 +193,7 @@ func TestMetricsOfAProgram(t *testing.T) {
 	if n, err := testutil.GatherAndCount(own, "holdfast_http_requests_total", "holdfast_ready", "go_goroutines"); err != nil || n != 2 {
 		t.Errorf("got %d metrics in the program's registry, want 2: %v", n, err)
 	}
-	New(d.engine, Options{NoKeys: true, Metrics: own, Log: d.API.log})
+	On(d.engine, Options{NoKeys: true, Metrics: own, Log: d.API.log})
 	if !strings.Contains(d.log.String(), "failed to register a metric") {
 		t.Error("the failed registration of the second API's metrics is not logged")
 	}

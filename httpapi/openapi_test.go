@@ -469,7 +469,7 @@ func TestGoodAnswersFitTheDocument(t *testing.T) {
 	}
 	good("fireStep", "lifecycles/invoice/entities/i/steps/close", exampleBodies["fireStep"], nil)
 	good("claimStep", "lifecycles/invoice/entities/j/claims", exampleBodies["claimStep"], &claim)
-	for _, path := range []string{"getEntity lifecycles/invoice/entities/j", "listEntities lifecycles/invoice/entities", "readHistory lifecycles/invoice/entities/i/history",
+	for _, path := range []string{"getEntity lifecycles/invoice/entities/j", "listEntities lifecycles/invoice/entities", "readEntityHistory lifecycles/invoice/entities/i/history",
 		"listRefusals lifecycles/invoice/entities/i/attempts", "listClaims claims", "listOperations operations", "listLifecycles lifecycles", "getLifecycle lifecycles/invoice"} {
 		id, at, _ := strings.Cut(path, " ")
 		good(id, at, nil, nil)

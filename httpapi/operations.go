@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/httpapi/internal/shapes"
 	"github.com/holdfast-go/holdfast/internal/batchengine"
 	"github.com/holdfast-go/holdfast/internal/effects"
 	"github.com/holdfast-go/holdfast/internal/lifecycleengine"
@@ -139,7 +140,7 @@ func (l *operationList) lost() error {
 	}, func(x remotehandler.Lost) string { return x.Place })
 	l.next = next
 	for _, x := range found {
-		w := wire.Operation{Kind: x.Kind, State: "due", Handler: x.Handler, Since: wire.At(x.At), Epoch: x.Epoch, Error: x.Error, Effects: []wire.Effect{}, LostHandOuts: x.Times}
+		w := wire.Operation{Kind: x.Kind, State: "due", Handler: x.Handler, Since: shapes.At(x.At), Epoch: x.Epoch, Error: x.Error, Effects: []wire.Effect{}, LostHandOuts: x.Times}
 		if x.Held {
 			w.State = "held"
 		}
@@ -230,12 +231,12 @@ func (c *call) contradictionsOf(ctx context.Context, id string) ([]wire.Contradi
 		id = operation
 	}
 	var all []wire.Contradiction
-	for x, err := range c.api.hf.ListContradictions(ctx, holdfast.ContradictionFilter{Operation: id}) {
+	for x, err := range holdfast.ListContradictions(ctx, c.api.hf, holdfast.ContradictionFilter{Operation: id}) {
 		if err != nil {
 			return nil, err
 		}
-		w := wire.Contradiction{ID: x.ID, Name: x.Effect, Ordinal: x.Ordinal, Key: x.Key, Epoch: x.Epoch, State: "unknown", Result: x.Result, Node: x.Node, At: wire.At(x.At)}
-		if x.Happened {
+		w := wire.Contradiction{ID: x.ID, Name: x.Effect, Ordinal: x.Ordinal, Key: x.Key, Epoch: x.Epoch, State: "unknown", Result: x.Result, Node: x.Node, At: shapes.At(x.At)}
+		if !x.Unknown {
 			w.State = "done"
 		}
 		all = append(all, w)
@@ -244,7 +245,7 @@ func (c *call) contradictionsOf(ctx context.Context, id string) ([]wire.Contradi
 }
 
 func operationOf(c *call, o lifecycleengine.Operation, list []lifecycleengine.Effect) wire.Operation {
-	w := wire.Operation{ID: o.ID, Kind: "action", Subject: o.Lifecycle + "/" + o.Entity, State: o.Phase, Handler: c.handlerOf(o), Since: wire.At(o.Since), Epoch: o.Epoch,
+	w := wire.Operation{ID: o.ID, Kind: "action", Subject: o.Lifecycle + "/" + o.Entity, State: o.Phase, Handler: c.handlerOf(o), Since: shapes.At(o.Since), Epoch: o.Epoch,
 		Error: o.Error, Effects: make([]wire.Effect, len(list))}
 	for i, x := range list {
 		w.Effects[i] = wire.Effect{Name: x.Name, Ordinal: x.Ordinal, Key: x.Key, State: x.State, Result: x.Result}
@@ -262,7 +263,7 @@ func acknowledge(c *call, in *acknowledgeIn) (wire.Acknowledged, error) {
 	if operation, ok := runengine.OperationOf(id); ok {
 		id = operation
 	}
-	if err := c.api.hf.AcknowledgeContradictions(c.ctx(), id, in.Body.Contradictions, holdfast.By(c.actor())); err != nil {
+	if err := holdfast.AcknowledgeContradictions(c.ctx(), c.api.hf, id, in.Body.Contradictions, holdfast.By(c.actor())); err != nil {
 		return wire.Acknowledged{}, err
 	}
 	left, err := c.contradictionsOf(c.ctx(), id)
@@ -285,9 +286,9 @@ func (c *call) stepOperation(ctx context.Context, l *runengine.ClaimedStep, stat
 
 // resolveStep resolves an uncertain step.
 func resolveStep(c *call, operation string, b wire.Resolve) (wire.Resolved, error) {
-	known := make([]runengine.Known, len(b.Effects))
+	known := make([]effects.Resolution, len(b.Effects))
 	for i, x := range b.Effects {
-		known[i] = runengine.Known{Name: x.Name, Ordinal: x.Ordinal, Happened: x.Happened, Result: x.Result}
+		known[i] = effects.Resolution{Name: x.Name, Ordinal: x.Ordinal, Happened: x.Happened, Result: x.Result}
 	}
 	l, err := runengine.LocalOf(c.api.engine).Executor.Resolve(c.ctx(), c.api.engine, operation, known, b.Outcome, c.actor())
 	if err != nil {
@@ -296,6 +297,10 @@ func resolveStep(c *call, operation string, b wire.Resolve) (wire.Resolved, erro
 	if l.Operation() != operation || l.Step.Status != runengine.Running { // it has ended
 		return wire.Resolved{}, nil
 	}
-	w, err := c.stepOperation(c.ctx(), &l, "due")
+	state := "due"
+	if l.Step.Uncertain {
+		state = "uncertain"
+	}
+	w, err := c.stepOperation(c.ctx(), &l, state)
 	return wire.Resolved{Operation: &w}, err
 }

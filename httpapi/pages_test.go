@@ -181,7 +181,7 @@ func largeFeed(d *testAPI) []string {
 	d.running()
 	all := largeStream(d)
 	for {
-		_, err := stream.GetFeedPosition(d.t.Context(), d.engine, "s", largeOnes-1)
+		_, err := stream.GetFeedCursor(d.t.Context(), d.engine, "s", largeOnes-1)
 		if err == nil {
 			return all
 		}
@@ -237,7 +237,7 @@ func TestAClaimOfStreamsIsBoundedByItsBytes(t *testing.T) {
 		next := make(map[string]int64)
 		for rounds := 0; next["s0"]+next["s1"] < 2*largeOnes; rounds++ {
 			var got wire.Leases
-			d.want(d.ask("POST", "reactions/r/claim", wire.TakeLeases{By: "w", Limit: 1000}, &got), 200, "")
+			d.want(d.ask("POST", "reactions/r/claim", wire.ClaimLeases{By: "w", Limit: 1000}, &got), 200, "")
 			shown := 0
 			var acks []wire.Ack
 			for _, l := range got.Leases {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/httpapi/internal/shapes"
 	"github.com/holdfast-go/holdfast/httpapi/internal/table"
 	"github.com/holdfast-go/holdfast/internal/events"
 	"github.com/holdfast-go/holdfast/internal/feed"
@@ -73,7 +74,7 @@ func reactionOf(x reactions.Info) wire.Reaction {
 	o := x.Options
 	r := wire.Reaction{Name: x.Name, Events: x.Events, Streams: x.Streams, Source: "event", MaxRetries: o.MaxRetries, MaxDeaths: o.MaxCrashes,
 		BlockOnError: o.BlockOnError, Backoff: wire.Backoff{Kind: o.Backoff.Kind, BaseMs: wire.Ms(o.Backoff.Base), MaxMs: wire.Ms(o.Backoff.Max)},
-		LeaseMs: wire.Ms(o.Lease), Start: "beginning", Priority: o.Priority, Handler: o.Handler, Program: o.Program, CreatedAt: wire.At(x.CreatedAt), UpdatedAt: wire.At(x.UpdatedAt)}
+		LeaseMs: wire.Ms(o.Lease), Start: "beginning", Priority: o.Priority, Handler: o.Handler, Program: o.Program, CreatedAt: shapes.At(x.CreatedAt), UpdatedAt: shapes.At(x.UpdatedAt)}
 	if len(r.Events) == 0 {
 		r.Events = []string{"*"}
 	}
@@ -218,7 +219,7 @@ func listPositions(c *call, in *listPositionsIn) (wire.List[wire.Position], erro
 			continue
 		}
 		all = append(all, wire.Position{Stream: x.Stream, Reaction: x.Reaction, Watermark: x.Watermark, Head: x.Head, Retry: x.Failures, Deaths: x.Crashes, LostHandOuts: x.Lost,
-			Blocked: x.Blocked, Error: x.Error, LeasedBy: x.Holder, LeasedUntil: wire.At(x.Until), NotBefore: wire.At(x.DueAt),
+			Blocked: x.Blocked, Error: x.Error, LeasedBy: x.Holder, LeasedUntil: shapes.At(x.Until), NotBefore: shapes.At(x.DueAt),
 			ResetRequested: x.ResetRequested})
 	}
 	return listed(c, all, next), nil
@@ -226,7 +227,7 @@ func listPositions(c *call, in *listPositionsIn) (wire.List[wire.Position], erro
 
 type claimLeasesIn struct {
 	Name string `path:"name"`
-	Body wire.TakeLeases
+	Body wire.ClaimLeases
 }
 
 // claimLeases claims streams of a reaction by hand.
@@ -271,8 +272,8 @@ func claimLeases(c *call, in *claimLeasesIn) (wire.Leases, error) {
 				var taken []*reactions.Lease
 				taken, err = reactions.TakeAsked(c.ctx(), store.DoerOf(d), reactions.Ask{Reactions: []reactions.Info{x}, Holder: b.By, Limit: limit, Lease: lease, Events: leaseEvents, Budget: budget})
 				for _, l := range taken {
-					until = firstEnd(until, wire.At(l.Until))
-					w := wire.Lease{Stream: l.Stream, Epoch: l.Epoch, Token: signer.Lease(c.key.Workspace, x.Name, l.Stream, l.Epoch), Until: wire.At(l.Until), Attempt: l.Attempt()}
+					until = firstEnd(until, shapes.At(l.Until))
+					w := wire.Lease{Stream: l.Stream, Epoch: l.Epoch, Token: signer.Lease(c.key.Workspace, x.Name, l.Stream, l.Epoch), Until: shapes.At(l.Until), Attempt: l.Attempt()}
 					if err == nil {
 						w.Events, err = withPositions(c, l.Stream, l.Events)
 					}
@@ -435,7 +436,7 @@ func failLease(c *call, in *failIn) (wire.FailedLease, error) {
 	b := in.Body
 	retryable := b.Retryable == nil || *b.Retryable
 	f, err := reactions.Fail(c.ctx(), c.doer(), x, reactions.ByHand(at, in.Name, b.Stream, b.Epoch), -1, b.Message, retryable)
-	return wire.FailedLease{Blocked: f.Blocked, Retry: f.Failures, NotBefore: wire.At(f.NotBefore)}, err
+	return wire.FailedLease{Blocked: f.Blocked, Retry: f.Failures, NotBefore: shapes.At(f.NotBefore)}, err
 }
 
 type renewIn struct {
@@ -466,7 +467,7 @@ func renewLease(c *call, in *renewIn) (wire.Renewed, error) {
 		return wire.Renewed{}, err
 	}
 	r, err := reactions.RenewOne(c.ctx(), c.doer(), reactions.ByHand(at, in.Name, in.Body.Stream, in.Body.Epoch), lease, 0)
-	return wire.Renewed{Until: wire.At(r.Until), CancelRequested: r.CancelRequested}, err
+	return wire.Renewed{Until: shapes.At(r.Until), CancelRequested: r.CancelRequested}, err
 }
 
 type repairIn struct {
@@ -498,8 +499,8 @@ func repair(c *call, how string, in *repairIn) (wire.Repaired, error) {
 			return wire.Repaired{}, fault.New(fault.Validation, "source must be event or history, got %q", x.Source).With("pointer", "/filter/source")
 		}
 	}
-	done, err := map[string]func(context.Context, holdfast.Doer, stream.PositionFilter) (stream.RepairResult, error){
-		"unblock": stream.Unblock, "reset": stream.Reset, "skip": stream.Skip}[how](c.ctx(), c.doer(), f)
+	done, err := map[string]func(context.Context, holdfast.Doer, string, stream.PositionFilter) (stream.RepairResult, error){
+		"unblock": stream.Unblock, "reset": stream.Reset, "skip": stream.Skip}[how](c.ctx(), c.doer(), in.Name, f)
 	return wire.Repaired{Streams: streamsOf(done.Repaired), Held: streamsOf(done.Leased), Pending: streamsOf(done.Pending)}, err
 }
 

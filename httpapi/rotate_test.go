@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast/fault"
-	"github.com/holdfast-go/holdfast/httpapi"
 	"github.com/holdfast-go/holdfast/internal/keys"
 	"github.com/holdfast-go/holdfast/wire"
 )
@@ -36,7 +35,7 @@ func TestARotatedKeyRepeatsItsRequests(t *testing.T) {
 			}{
 				{"POST", "streams/t/events", exampleBodies["appendEvents"], 201},
 				{"PUT", "handlers/h" + id, exampleBodies["putHandler"], 201},
-				{"POST", "reactions/r/claim", wire.TakeLeases{By: "w", LeaseMs: 60_000}, 200},
+				{"POST", "reactions/r/claim", wire.ClaimLeases{By: "w", LeaseMs: 60_000}, 200},
 				{"POST", "lifecycles/invoice/entities/" + id + "/steps/close", exampleBodies["fireStep"], 200},
 			} {
 				resp := first.ask(q.method, q.path, q.body, nil, keyHeader, id)
@@ -51,5 +50,5 @@ func TestARotatedKeyRepeatsItsRequests(t *testing.T) {
 				another.want(another.ask(q.method, q.path, q.body, nil, keyHeader, id), 409, fault.Conflict)
 			}
 		}
-	}, httpapi.Handlers(elsewhereWithKeys), invoices(nil))
+	}, invoices(nil))
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/httpapi/internal/shapes"
 	"github.com/holdfast-go/holdfast/httpapi/internal/table"
 	"github.com/holdfast-go/holdfast/internal/events"
 	"github.com/holdfast-go/holdfast/internal/remote"
@@ -25,7 +26,7 @@ func (a *API) runRoutes() {
 	add(a, route{Method: http.MethodGet, Path: "workflow-runs", ID: "listRuns", Tag: "runs", Summary: "List the workspace's runs, newest first.", Roles: readers, Filter: "RunFilter"}, listRuns)
 	add(a, route{Method: http.MethodGet, Path: one, ID: "getRun", Tag: "runs", Summary: "Show a run.", Roles: readers}, getRun)
 	add(a, route{Method: http.MethodGet, Path: one + "/steps", ID: "listSteps", Tag: "runs", Summary: "List a run's step visits, in order.", Roles: readers}, listSteps)
-	add(a, route{Method: http.MethodGet, Path: one + "/events", ID: "readRunEvents", Tag: "runs", Summary: "Read a run's events, or follow them until the run ends.", Roles: readers, Stream: true}, readRunEvents)
+	add(a, route{Method: http.MethodGet, Path: one + "/events", ID: "readRunHistory", Tag: "runs", Summary: "Read a run's events, or follow them until the run ends.", Roles: readers, Stream: true}, readRunHistory)
 	add(a, route{Method: http.MethodPost, Path: one + "/cancel", ID: "cancelRun", Tag: "runs", Summary: "Cancel a run, immediately or when the step in flight ends.",
 		Roles: operators, Also: http.StatusAccepted, Idempotency: table.InTx,
 		More: "Until the run ends, cancelRequested is set."}, cancelRun)
@@ -60,7 +61,7 @@ func timeOrNil(t time.Time) *wire.Time {
 	if t.Unix() <= 0 {
 		return nil
 	}
-	return wire.At(t)
+	return shapes.At(t)
 }
 
 type startRunIn struct{ Body wire.StartRun }
@@ -183,9 +184,9 @@ func signalRun(c *call, in *signalIn) (wire.Signalled, error) {
 	return wire.Signalled{ID: s.ID, Fresh: fresh}, err
 }
 
-// readRunEvents reads the history of a run, as a page, or as an event stream from its first event
+// readRunHistory reads the history of a run, as a page, or as an event stream from its first event
 // to its end.
-func readRunEvents(c *call, in *historyRequestIn) (wire.List[wire.Event], error) {
+func readRunHistory(c *call, in *historyRequestIn) (wire.List[wire.Event], error) {
 	return c.history(in, runengine.Stream(in.ID), runengine.ProgressTopic(in.ID), func(ctx context.Context, d store.Doer) (bool, error) {
 		r, err := runengine.Get(ctx, d, in.ID)
 		return runengine.Over(r.Status), err

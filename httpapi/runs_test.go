@@ -133,7 +133,7 @@ func TestDefinitionsOfRuns(t *testing.T) {
 			t.Errorf("second page is %+v, want chase@2", all)
 		}
 		d.want(d.ask("GET", "workflow-definitions/chase@1", nil, nil, "X-Holdfast-Workspace", "other"), 404, fault.NotFound)
-	}, httpapi.Handlers(elsewhere))
+	})
 }
 
 // TestARunIsDoneByWorkersElsewhere verifies that workers over HTTP run the steps of a run, each
@@ -311,7 +311,7 @@ func TestARunIsDoneByWorkersElsewhere(t *testing.T) {
 		if more := d.claim("Mail", 0); len(more) != 0 {
 			t.Errorf("claimed %+v, want nothing", more)
 		}
-	}, httpapi.Handlers(elsewhere))
+	})
 }
 
 const askJSON = `{"name":"ask","version":"1","steps":[
@@ -436,7 +436,7 @@ func TestSignalsAndApprovals(t *testing.T) {
 			t.Errorf("listed pending %+v, want none", all)
 		}
 		clerk.runEnds(r.ID, "FAILED")
-	}, httpapi.Handlers(httpapi.Options{}))
+	})
 }
 
 // TestRunsUnderAKey verifies that every request about runs can be repeated under its key, also when
@@ -505,7 +505,7 @@ func TestRunsUnderAKey(t *testing.T) {
 			t.Errorf("got decision %+v, want it by ann without a label", a)
 		}
 		d.runEnds(r.ID, "COMPLETED")
-	}, httpapi.Handlers(o))
+	})
 }
 
 // uncertain waits for an uncertain operation.
@@ -568,10 +568,14 @@ func TestAStepsEffects(t *testing.T) {
 		if s := d.steps(r.ID)[0]; !s.Uncertain || s.Status != "RUNNING" {
 			t.Errorf("got step %+v, want RUNNING and uncertain", s)
 		}
-		d.want(d.ask("POST", "operations/"+o.ID+"/resolve", wire.Resolve{}, nil), 409, fault.Conflict)
+		var done wire.Resolved
+		d.want(d.ask("POST", "operations/"+o.ID+"/resolve", wire.Resolve{Outcome: "failure"}, nil), 409, fault.Conflict)
+		d.want(d.ask("POST", "operations/"+o.ID+"/resolve", wire.Resolve{}, &done), 200, "")
+		if done.Operation == nil || done.Operation.State != "uncertain" {
+			t.Errorf("resolve of nothing returned %+v, want an uncertain operation", done)
+		}
 		d.want(d.ask("POST", "operations/opr_none/resolve", wire.Resolve{}, nil), 404, fault.NotFound)
 		d.want(d.ask("POST", "operations/"+o.ID+"/resolve", wire.Resolve{}, nil, "X-Holdfast-Workspace", "other"), 404, fault.NotFound)
-		var done wire.Resolved
 		// The operation's id, as workers know it, is one part of the path as well.
 		id := url.PathEscape(r.ID + "/do/1")
 		d.want(d.ask("POST", "operations/"+id+"/resolve", wire.Resolve{Effects: []wire.KnownEffect{{Name: "mail", Happened: true, Result: json.RawMessage(`2`)}}}, &done), 200, "")
@@ -593,7 +597,7 @@ func TestAStepsEffects(t *testing.T) {
 			t.Errorf("resolve returned %+v, want no operation", done)
 		}
 		d.runEnds(r.ID, "COMPLETED")
-	}, httpapi.Handlers(elsewhere))
+	})
 }
 
 // TestAnOpaqueStepIsProbed verifies that an opaque step whose worker crashed is probed, if its
@@ -679,7 +683,7 @@ func TestAnOpaqueStepIsProbed(t *testing.T) {
 				t.Errorf("%s: got run %+v, want COMPLETED with 8", policy, r)
 			}
 		}
-	}, httpapi.Handlers(elsewhere))
+	})
 }
 
 // TestOperationsOfBothKinds verifies that operations of steps are listed after those of entities,
@@ -734,7 +738,7 @@ func TestOperationsOfBothKinds(t *testing.T) {
 		if len(claims.Items) != 3 {
 			t.Errorf("listed claims %+v, want 3", claims)
 		}
-	}, b.payments(), httpapi.Handlers(elsewhere))
+	}, b.payments())
 }
 
 // TestARunIsDoneByAURL verifies the results of a URL's responses for steps of runs, in each
@@ -828,7 +832,7 @@ func TestARunIsDoneByAURL(t *testing.T) {
 		if far.wrong != nil {
 			t.Error(far.wrong)
 		}
-	}, httpapi.Handlers(elsewhere))
+	})
 }
 
 // TestAJournaledURL verifies that a journaling URL gets the id of its journal, and cannot complete
@@ -856,7 +860,7 @@ func TestAJournaledURL(t *testing.T) {
 		}
 		d.want(d.ask("POST", "operations/"+o.ID+"/resolve", wire.Resolve{Effects: []wire.KnownEffect{{Name: "card"}}}, nil), 200, "")
 		d.runEnds(r.ID, "COMPLETED")
-	}, httpapi.Handlers(elsewhere))
+	})
 }
 
 // TestStepsThatCall verifies that a node runs http steps, and calls no forbidden address.
@@ -884,7 +888,7 @@ func TestStepsThatCall(t *testing.T) {
 				if got := <-called; got != "GET /x "+r.ID+"/get/1" || !strings.Contains(string(r.Output), "ok") {
 					t.Errorf("got call %s, run %+v", got, r)
 				}
-			}, httpapi.Handlers(o))
+			})
 		})
 	}
 }

@@ -9,7 +9,6 @@ import (
 
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/holdfasttest"
-	"github.com/holdfast-go/holdfast/httpapi"
 	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/wire"
@@ -106,8 +105,8 @@ func TestAWorkerHandlesEvents(t *testing.T) {
 		if third := d.one("Mail"); third.Context.Event.Version != 3 {
 			t.Errorf("claimed %+v, want version 3", third.Context.Event)
 		}
-		d.want(d.ask("POST", "reactions/mail/claim", wire.TakeLeases{By: "hand"}, nil), 409, fault.Conflict)
-	}, httpapi.Handlers(elsewhere))
+		d.want(d.ask("POST", "reactions/mail/claim", wire.ClaimLeases{By: "hand"}, nil), 409, fault.Conflict)
+	})
 }
 
 // TestAWorkerDoesAfterEffects verifies that a worker gets each after-effect once, and none of
@@ -157,7 +156,7 @@ func TestAWorkerDoesAfterEffects(t *testing.T) {
 				t.Errorf("got call %+v, %v, want an afterEffect", c, far.wrong)
 			}
 		}
-	}, httpapi.Handlers(elsewhere))
+	})
 }
 
 // TestAURLHandlesEvents verifies that a URL is called for the events of a reaction in the
@@ -197,11 +196,11 @@ func TestAURLHandlesEvents(t *testing.T) {
 			t.Errorf("claimed %+v, want version 2", x.Context.Event)
 		}
 		var leases wire.Leases
-		d.want(d.ask("POST", "reactions/mail/claim", wire.TakeLeases{By: "hand"}, &leases, "X-Holdfast-Workspace", "other"), 200, "")
+		d.want(d.ask("POST", "reactions/mail/claim", wire.ClaimLeases{By: "hand"}, &leases, "X-Holdfast-Workspace", "other"), 200, "")
 		if len(leases.Leases) != 1 {
 			t.Errorf("claimed %+v, want one lease", leases)
 		}
-	}, httpapi.Handlers(elsewhere))
+	})
 }
 
 // TestAURLIsAsked verifies that a URL that acts without a journal and supports probes is probed
@@ -234,7 +233,7 @@ func TestAURLIsAsked(t *testing.T) {
 		if len(far.calls) != 3 || !strings.Contains(string(e.Data), `"ref"`) {
 			t.Errorf("got data %s after %d calls, want a ref after 3", e.Data, len(far.calls))
 		}
-	}, httpapi.Handlers(elsewhere))
+	})
 }
 
 // awaitEntity waits until an entity satisfies so.

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/httpapi/internal/shapes"
 	"github.com/holdfast-go/holdfast/httpapi/internal/table"
 	"github.com/holdfast-go/holdfast/internal/events"
 	"github.com/holdfast-go/holdfast/internal/feed"
@@ -83,12 +84,12 @@ func orEmpty(data json.RawMessage) []byte {
 
 func eventOf(e stream.Event, position *string) wire.Event {
 	return wire.Event{Stream: e.Stream, Version: int64(e.Version), Position: position, Name: e.Name, Data: e.Data, Correlation: e.Correlation,
-		Causation: e.Causation, Actor: e.Actor, At: wire.At(e.At)}
+		Causation: e.Causation, Actor: e.Actor, At: shapes.At(e.At)}
 }
 
 func wireEvent(e events.Event) wire.Event {
 	return wire.Event{Stream: e.Stream, Version: e.Version, Name: e.Name, Data: e.Data, Correlation: e.Correlation, Causation: e.Causation,
-		Actor: e.Actor, At: wire.At(e.At)}
+		Actor: e.Actor, At: shapes.At(e.At)}
 }
 
 type readStreamIn struct {

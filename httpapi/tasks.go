@@ -197,7 +197,7 @@ func (c *call) task(signed string, epoch int64) (remote.Source, remote.Lease, er
 }
 
 func endedTask(e remote.Ended, err error) (wire.EndedTask, error) {
-	return wire.EndedTask{Status: e.Status, Version: e.Version, NotBefore: wire.At(e.NotBefore)}, err
+	return wire.EndedTask{Status: e.Status, Version: e.Version, NotBefore: shapes.At(e.NotBefore)}, err
 }
 
 type completeTaskIn struct {
@@ -245,7 +245,7 @@ func renewTask(c *call, in *renewTaskIn) (wire.Renewed, error) {
 		return wire.Renewed{}, err
 	}
 	r, err := s.Renew(c.ctx(), h, lease)
-	return wire.Renewed{Until: wire.At(r.Until), CancelRequested: r.CancelRequested}, err
+	return wire.Renewed{Until: shapes.At(r.Until), CancelRequested: r.CancelRequested}, err
 }
 
 type taskEffectIn struct {

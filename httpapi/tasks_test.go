@@ -86,7 +86,7 @@ func TestAWorkerOverHTTP(t *testing.T) {
 		if resp.Header.Get("Idempotency-Replayed") != "true" || fired.Outcome != "success" {
 			t.Errorf("repeated fire returned %+v, want a replay of success", fired)
 		}
-	}, httpapi.Handlers(elsewhere))
+	})
 }
 
 // TestAFireThatGoesOn verifies that a fire without a worker in time returns pending, and later,
@@ -121,7 +121,7 @@ func TestAFireThatGoesOn(t *testing.T) {
 		holdfasttest.Advance(t, d.engine, 2*time.Minute)
 		d.want(d.ask("POST", "tasks/"+old.ID+"/complete", wire.CompleteTask{Epoch: old.Epoch}, nil), 409, fault.LeaseLost)
 		d.want(d.ask("POST", "tasks/nothing/complete", wire.CompleteTask{Epoch: 1}, nil), 404, fault.NotFound)
-	}, httpapi.Handlers(elsewhere))
+	})
 }
 
 // remote is a handler over HTTP with scripted responses.
@@ -242,7 +242,7 @@ func TestAHandlerOverHTTP(t *testing.T) {
 		if far.wrong != nil || len(far.calls) != 4 || far.calls[0].IdempotencyKey == far.calls[1].IdempotencyKey || far.calls[0].Kind != "action" {
 			t.Errorf("got calls %+v: %v", far.calls, far.wrong)
 		}
-	}, httpapi.Handlers(elsewhere))
+	})
 }
 
 func TestBadHandlers(t *testing.T) {
@@ -256,7 +256,7 @@ func TestBadHandlers(t *testing.T) {
 		d.want(d.ask("DELETE", "handlers/h", nil, nil), 404, fault.NotFound)
 		d.want(d.ask("POST", "tasks/claim", wire.ClaimTasks{Handlers: []string{"x"}, WaitMs: new(wire.Millis)}, nil), 400, fault.Validation)
 		d.want(d.ask("POST", "tasks/claim", wire.ClaimTasks{Worker: "w", WaitMs: new(wire.Millis)}, nil), 400, fault.Validation)
-	}, httpapi.Handlers(elsewhere))
+	})
 }
 
 // TestKindsOfTasksHaveTheirTurns verifies that no kind of task starves behind another, for a worker

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/httpapi/internal/shapes"
 	"github.com/holdfast-go/holdfast/internal/effects"
 	"github.com/holdfast-go/holdfast/internal/entities"
 	"github.com/holdfast-go/holdfast/internal/refusals"
@@ -26,7 +27,7 @@ func refusedBy(r refusals.Refusal) wire.RefusedBy {
 }
 
 func refusalShape(r refusals.Refusal) wire.Refusal {
-	return wire.Refusal{Stream: r.Stream, Action: r.Action, Requester: r.Requester, Code: fault.Code(r.Code), Detail: r.Detail, At: wire.At(r.At), RefusedBy: refusedBy(r)}
+	return wire.Refusal{Stream: r.Stream, Action: r.Action, Requester: r.Requester, Code: fault.Code(r.Code), Detail: r.Detail, At: shapes.At(r.At), RefusedBy: refusedBy(r)}
 }
 
 // placeOf parses the cursor of a timeline: a version and the id of a refusal.
@@ -59,7 +60,7 @@ func listRefusals(c *call, in *historyIn) (wire.List[wire.Attempt], error) {
 		}
 		return l.Refusals(ctx, c.api.engine, in.ID, refusals.Refusal{Version: from.Version, ID: from.ID}.Cursor(), limit)
 	}, func(r refusals.Refusal) wire.Attempt {
-		return wire.Attempt{StepKey: r.Action, Requester: r.Requester, Code: fault.Code(r.Code), Detail: r.Detail, At: wire.At(r.At), RefusedBy: refusedBy(r)}
+		return wire.Attempt{StepKey: r.Action, Requester: r.Requester, Code: fault.Code(r.Code), Detail: r.Detail, At: shapes.At(r.At), RefusedBy: refusedBy(r)}
 	}, func(r refusals.Refusal) string { return textOfPlace(timeline.At(r.Version, r.ID)) })
 }
 
@@ -104,7 +105,7 @@ func (c *call) timeline(from paged, stream string) (wire.List[wire.TimelineEntry
 			w.Refusal = &x
 		default:
 			x := e.Effect
-			w.Effect = &wire.TimelineEffect{Operation: x.Operation, Epoch: x.Epoch, BegunAt: wire.At(x.BegunAt),
+			w.Effect = &wire.TimelineEffect{Operation: x.Operation, Epoch: x.Epoch, BegunAt: shapes.At(x.BegunAt),
 				Effect: wire.Effect{Name: x.Name, Ordinal: x.Ordinal, Key: effects.Key(x.Operation, x.Name, x.Ordinal), State: string(x.State), Result: x.Result}}
 		}
 		return w
@@ -122,7 +123,7 @@ func listRaces(c *call, in *paged) (wire.List[wire.Race], error) {
 	for i, r := range found {
 		all[i] = wire.Race{Stream: r.Stream, Operation: r.Operation, Refused: r.Refused, Refusals: make([]wire.Refusal, len(r.Refusals))}
 		if r.Winner.Name != "" {
-			all[i].Winner = &wire.Winner{Version: r.Version, Name: r.Winner.Name, Actor: r.Winner.Actor, At: wire.At(r.Winner.At)}
+			all[i].Winner = &wire.Winner{Version: r.Version, Name: r.Winner.Name, Actor: r.Winner.Actor, At: shapes.At(r.Winner.At)}
 		}
 		for n, x := range r.Refusals {
 			all[i].Refusals[n] = refusalShape(x)

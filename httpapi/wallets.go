@@ -5,7 +5,9 @@ import (
 	"net/http"
 	"strconv"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/batch"
+	"github.com/holdfast-go/holdfast/httpapi/internal/shapes"
 	"github.com/holdfast-go/holdfast/httpapi/internal/table"
 	"github.com/holdfast-go/holdfast/internal/wallets"
 	"github.com/holdfast-go/holdfast/wire"
@@ -43,7 +45,11 @@ type putWalletIn struct {
 }
 
 func putWallet(c *call, in *putWalletIn) (wire.Wallet, error) {
-	w, err := batch.PutWallet(c.ctx(), c.doer(), in.ID, in.Body.AllowNegative)
+	var o []batch.WalletOption
+	if in.Body.AllowNegative {
+		o = append(o, batch.AllowNegative())
+	}
+	w, err := batch.PutWallet(c.ctx(), c.doer(), in.ID, o...)
 	return walletOf(w), err
 }
 
@@ -80,19 +86,21 @@ func readLedger(c *call, in *ledgerIn) (wire.List[wire.LedgerEntry], error) {
 		}
 		return wallets.Ledger(ctx, c.doer(), in.ID, n, limit)
 	}, func(e wallets.Entry) wire.LedgerEntry {
-		return wire.LedgerEntry{ID: e.N, Delta: e.Delta, Balance: e.Balance, Reason: e.Reason, Reference: e.Reference, At: wire.At(e.At)}
+		return wire.LedgerEntry{ID: e.N, Delta: e.Delta, Balance: e.Balance, Reason: e.Reason, Reference: e.Reference, At: shapes.At(e.At)}
 	}, func(e wallets.Entry) string { return strconv.FormatInt(e.N, 10) })
 }
 
 func auditWallet(c *call, in *walletIn) (wire.Audit, error) {
-	id := in.ID
-	if id == every {
-		id = ""
+	audit := batch.AuditWallet
+	if in.ID == every {
+		audit = func(ctx context.Context, d holdfast.Doer, _ string) (batch.Audit, error) {
+			return batch.AuditWallets(ctx, d)
+		}
 	}
-	found, err := batch.AuditWallets(c.ctx(), c.doer(), id)
-	out := wire.Audit{Wallets: found.Wallets, Entries: found.Entries, Wrong: []wire.AuditWrong{}}
+	found, err := audit(c.ctx(), c.doer(), in.ID)
+	out := wire.Audit{Wallets: found.Wallets, Entries: found.Entries, Wrong: []wire.Discrepancy{}}
 	for _, w := range found.Discrepancies {
-		out.Wrong = append(out.Wrong, wire.AuditWrong{Wallet: w.Wallet, ID: w.Number, Message: w.Message})
+		out.Wrong = append(out.Wrong, wire.Discrepancy{Wallet: w.Wallet, ID: w.Number, Message: w.Message})
 	}
 	return out, err
 }

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-go/holdfast/fault"
-	"github.com/holdfast-go/holdfast/httpapi/internal/egress"
+	"github.com/holdfast-go/holdfast/httpapi/internal/shapes"
 	"github.com/holdfast-go/holdfast/httpapi/internal/table"
 	"github.com/holdfast-go/holdfast/httpapi/internal/webhooksender"
 	"github.com/holdfast-go/holdfast/internal/reactions"
@@ -17,25 +17,19 @@ import (
 	"github.com/holdfast-go/holdfast/wire"
 )
 
-// Check returns an error for options that make [New] panic.
-func (o Options) Check() error {
-	if len(o.SecretKeys) == 0 {
-		return nil
+// openBox creates the box that encrypts secrets, if there are keys.
+func (a *API) openBox() (err error) {
+	if len(a.o.SecretKeys) > 0 {
+		a.box, err = seal.New(a.o.SecretKeys...)
 	}
-	_, err := seal.New(o.SecretKeys...)
 	return err
 }
 
 // serveWebhooks sends webhooks while the engine runs. A node without secret keys leaves them to
 // others.
-func (a *API) serveWebhooks(o Options) {
-	a.policy = egress.Policy{Allow: o.AllowPrivate}
-	if len(o.SecretKeys) == 0 {
+func (a *API) serveWebhooks() {
+	if a.box == nil {
 		return
-	}
-	var err error
-	if a.box, err = seal.New(o.SecretKeys...); err != nil {
-		panic(err) // programming error: Options.Check returns it
 	}
 	a.hooks = webhooksender.New(a.engine, a.box, a.policy, a.log)
 	a.engine.Background(a.hooks.Run)
@@ -54,15 +48,15 @@ func (a *API) webhookRoutes() {
 
 func webhookOf(w webhooks.Webhook) wire.Webhook {
 	out := wire.Webhook{ID: w.ID, Name: w.Name, URL: w.URL, Events: w.Events, Streams: w.Streams, Source: "event", Reaction: webhooks.Reaction(w.ID),
-		CreatedBy: w.CreatedBy, CreatedAt: wire.At(w.CreatedAt)}
+		CreatedBy: w.CreatedBy, CreatedAt: shapes.At(w.CreatedAt)}
 	if strings.HasPrefix(w.Streams, reactions.Own) {
 		out.Source = "history"
 	}
 	if w.RotatedAt != nil {
-		out.RotatedAt = wire.At(*w.RotatedAt)
+		out.RotatedAt = shapes.At(*w.RotatedAt)
 	}
 	if w.OverlapUntil != nil {
-		out.OverlapUntil = wire.At(*w.OverlapUntil)
+		out.OverlapUntil = shapes.At(*w.OverlapUntil)
 	}
 	return out
 }

@@ -91,7 +91,7 @@ func (r *receiver) next(t *testing.T) received {
 // running serves an API and runs its engine, until the test ends or it is stopped.
 func running(t *testing.T, e *holdfast.Engine, o httpapi.Options) (d *testAPI, api *httpapi.API, stop func()) {
 	t.Helper()
-	api = httpapi.New(e, o)
+	api = httpapi.On(e, o)
 	srv := httptest.NewServer(api)
 	halt := testkit.Run(t, e)
 	stop = sync.OnceFunc(func() {
@@ -373,7 +373,7 @@ func TestAPrivateAddressIsRefused(t *testing.T) {
 		r := receive(t, nil)
 		o := hooked
 		o.AllowPrivate = nil
-		api := httpapi.New(e, o)
+		api := httpapi.On(e, o)
 		transport := api.WebhookClient().Transport.(*http.Transport)
 		dial := transport.DialContext
 		transport.DialContext = func(ctx context.Context, network, _ string) (net.Conn, error) {
@@ -426,7 +426,7 @@ func TestAReceiverThatIsGoneIsBlocked(t *testing.T) {
 		}
 		d.want(d.ask("GET", "reactions/"+w.Reaction, nil, nil), 200, "")
 		d.want(d.ask("DELETE", "reactions/"+w.Reaction, nil, nil), 404, fault.NotFound)
-		d.want(d.ask("POST", "reactions/"+w.Reaction+"/claim", wire.TakeLeases{By: "me"}, nil), 404, fault.NotFound)
+		d.want(d.ask("POST", "reactions/"+w.Reaction+"/claim", wire.ClaimLeases{By: "me"}, nil), 404, fault.NotFound)
 		d.want(d.ask("PUT", "reactions/"+w.Reaction, wire.PutReaction{Events: []string{"*"}}, nil), 400, fault.Validation)
 		var done wire.Repaired
 		d.want(d.ask("POST", "reactions/"+w.Reaction+"/unblock", wire.Repair{}, &done), 200, "")
@@ -500,13 +500,14 @@ func TestWebhooksNeedAKey(t *testing.T) {
 		}
 		d.want(d.ask("GET", "webhooks", nil, nil), 200, "")
 	})
-	if err := (httpapi.Options{SecretKeys: [][]byte{[]byte("short")}}).Check(); fault.CodeOf(err) != fault.Validation {
+	short := httpapi.New(httpapi.Options{SecretKeys: [][]byte{[]byte("short")}})
+	if _, err := holdfast.Open(t.Context(), holdfasttest.At(holdfasttest.SQLite(t)), holdfast.Config{}, short); fault.CodeOf(err) != fault.Validation {
 		t.Errorf("a short key: got %v, want a validation error", err)
 	}
 }
 
 func TestOnlyAdminsChangeWebhooks(t *testing.T) {
-	api := httpapi.New(holdfasttest.Open(t), hooked)
+	api := httpapi.On(holdfasttest.Open(t), hooked)
 	for _, r := range api.Routes() {
 		if !strings.HasPrefix(r.Path, "webhooks") {
 			continue

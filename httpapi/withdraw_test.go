@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast/fault"
-	"github.com/holdfast-go/holdfast/httpapi"
 	"github.com/holdfast-go/holdfast/wire"
 )
 
@@ -31,5 +30,5 @@ func TestAnOperationIsWithdrawn(t *testing.T) {
 		plain := strings.Replace(jobConfig, `, "action": "Do"`, ``, 1)
 		d.want(d.ask("PUT", "lifecycles/job", plain, nil), 200, "")
 		d.want(d.ask("DELETE", "handlers/Do", nil, nil), 204, "")
-	}, httpapi.Handlers(elsewhere))
+	})
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/httpapi/internal/shapes"
 	"github.com/holdfast-go/holdfast/httpapi/internal/table"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/wire"
@@ -33,7 +34,7 @@ func listWorkspaces(c *call, in *paged) (wire.List[wire.Workspace], error) {
 	return list(c, *in, func(ctx context.Context, after string, limit int) ([]store.Workspace, error) {
 		return store.Workspaces(ctx, c.doer(), after, limit)
 	}, func(w store.Workspace) wire.Workspace {
-		return wire.Workspace{Name: w.Name, CreatedAt: wire.At(w.CreatedAt)}
+		return wire.Workspace{Name: w.Name, CreatedAt: shapes.At(w.CreatedAt)}
 	}, func(w store.Workspace) string { return w.Name })
 }
 
@@ -43,7 +44,7 @@ func (c *call) workspace(name string) ([]wire.Workspace, error) {
 	if err != nil || w == nil {
 		return nil, err
 	}
-	return []wire.Workspace{{Name: w.Name, CreatedAt: wire.At(w.CreatedAt)}}, nil
+	return []wire.Workspace{{Name: w.Name, CreatedAt: shapes.At(w.CreatedAt)}}, nil
 }
 
 type createWorkspaceIn struct{ Body wire.NewWorkspace }

@@ -46,7 +46,7 @@ steps:
 	}
 
 	userID := func(r *http.Request) string { return r.Header.Get("X-User") } // in a program, the account that is signed in
-	pay := idem.Middleware(hf, idem.Options{Scope: userID})(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	pay := idem.Middleware(hf, idem.Options{User: userID})(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		invoice, err := invoices.Fire(r.Context(), hf, "i1", "pay", "customer")
 		if err != nil {
 			http.Error(w, err.Error(), fault.CodeOf(err).Status())

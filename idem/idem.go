@@ -1,7 +1,7 @@
 // Package idem provides net/http middleware that makes a program's own handlers idempotent: a request that is sent
 // twice is not executed twice.
 //
-//	once := idem.Middleware(hf, idem.Options{Scope: userID})
+//	once := idem.Middleware(hf, idem.Options{User: userID})
 //	mux.Handle("POST /orders", once(orders))
 //
 // A client that sends a request with an Idempotency-Key can send it again with the same key if it got no response. The
@@ -18,7 +18,7 @@
 //     Set-Cookie and the connection headers (Connection and the headers it names, Content-Length, Date, Keep-Alive,
 //     Trailer, Transfer-Encoding, Upgrade …). Headers that are set before the handler runs, such as a request id, are
 //     not stored: each replay has its own.
-//   - Keys belong to the user that [Options].Scope returns: keys of different users never collide.
+//   - Keys belong to the user that [Options].User returns: keys of different users never collide.
 //   - GET, HEAD, OPTIONS and TRACE requests, and requests without a key, pass through unchanged.
 //
 // # Guarantees
@@ -73,7 +73,7 @@ import (
 // answerHeader is the header that gives the reason why a response was not stored.
 const answerHeader = "Idempotency-Answer"
 
-// Options configures [Middleware]. Either Scope or SharedKeys is required.
+// Options configures [Middleware]. Either User or SharedKeys is required.
 type Options struct {
 	// Lease is the duration of the lease on a key, and therefore the time until the key of a crashed process can be
 	// used again. It must be between a millisecond and a day; the default is 30 seconds. A lease is renewed for at
@@ -89,14 +89,14 @@ type Options struct {
 	// Workspace returns the workspace of a request, which is also set in the handler's context. The default is the
 	// workspace of the request's context.
 	Workspace func(*http.Request) string
-	// Scope returns the id of the user that sends the request. Keys of different users never collide: without Scope,
+	// User returns the id of the user that sends the request. Keys of different users never collide: without User,
 	// another user who sends the same key and body would get the first user's response. It must return the same id each
 	// time the user sends the request: an account id, never a token or a session id, which can change between two
-	// attempts. If it returns "" for a request with a key, the request is refused: 401, AUTH_ERROR. Scope is required,
+	// attempts. If it returns "" for a request with a key, the request is refused: 401, AUTH_ERROR. User is required,
 	// unless SharedKeys is set.
-	Scope func(*http.Request) string
+	User func(*http.Request) string
 	// SharedKeys makes all clients share their keys, for a single client or for clients that may see each other's
-	// responses. It replaces Scope.
+	// responses. It replaces User.
 	SharedKeys bool
 	// TTL is how long a response is stored, and how long an operation that the handler began is remembered. It
 	// must be between a second and a year; the default is 24 hours. After that the request is treated as new.
@@ -114,11 +114,11 @@ func (o Options) orDefaults() Options {
 	if o.MaxResponse <= 0 {
 		o.MaxResponse = 1 << 20
 	}
-	if o.Scope == nil && !o.SharedKeys {
-		panic("idem: Options.Scope is nil: set it to a function that returns the user's id, or set SharedKeys if all clients may see each other's responses")
+	if o.User == nil && !o.SharedKeys {
+		panic("idem: Options.User is nil: set it to a function that returns the user's id, or set SharedKeys if all clients may see each other's responses")
 	}
-	if o.Scope != nil && o.SharedKeys {
-		panic("idem: Options.Scope and Options.SharedKeys are both set: keep one of them")
+	if o.User != nil && o.SharedKeys {
+		panic("idem: Options.User and Options.SharedKeys are both set: keep one of them")
 	}
 	if o.TTL < time.Second || o.TTL > 366*24*time.Hour {
 		panic(fmt.Sprintf("idem: Options.TTL must be between 1 second and 1 year, got %s", o.TTL))
@@ -185,7 +185,7 @@ func (g *guard) begin(w http.ResponseWriter, r *http.Request) (*idempotency.Flig
 	}
 	scope := ""
 	if !g.SharedKeys {
-		if scope = g.Scope(r); scope == "" {
+		if scope = g.User(r); scope == "" {
 			return nil, fault.New(fault.Auth, "the request has the header %s but no authenticated caller: authenticate, or send the request without the header", g.Header)
 		}
 	}

@@ -226,7 +226,7 @@ func TestMismatch(t *testing.T) {
 func TestApart(t *testing.T) {
 	hf := holdfasttest.Open(t)
 	c := &counted{}
-	h := wrapped(hf, c, idem.Options{Scope: func(r *http.Request) string { return r.Header.Get("User") }})
+	h := wrapped(hf, c, idem.Options{User: func(r *http.Request) string { return r.Header.Get("User") }})
 	n := int64(0)
 	for _, w := range []string{"one", "two"} {
 		for _, k := range []call{{key: "k", header: http.Header{"User": {"k"}}}, {key: "k", header: http.Header{"User": {"a"}}}, {key: "k", header: http.Header{"User": {"ak"}}}, {key: "kk", header: http.Header{"User": {"a"}}}} {

@@ -25,12 +25,12 @@ func user(r *http.Request) string { return r.Header.Get("User") }
 func TestWiring(t *testing.T) {
 	hf := holdfasttest.Open(t)
 	for want, o := range map[string]idem.Options{
-		"Scope is nil": {},
-		"both set":     {Scope: user, SharedKeys: true},
-		"got 1ms":      {Scope: user, TTL: time.Millisecond},
-		"TTL must be between 1 second and 1 year, got -1h0m0s": {Scope: user, TTL: -time.Hour},
-		"got 17520h0m0s": {Scope: user, TTL: 2 * 365 * 24 * time.Hour},
-		"Lease must be between 1ms and 24h, got 25h0m0s": {Scope: user, Lease: 25 * time.Hour},
+		"User is nil": {},
+		"both set":    {User: user, SharedKeys: true},
+		"got 1ms":     {User: user, TTL: time.Millisecond},
+		"TTL must be between 1 second and 1 year, got -1h0m0s": {User: user, TTL: -time.Hour},
+		"got 17520h0m0s": {User: user, TTL: 2 * 365 * 24 * time.Hour},
+		"Lease must be between 1ms and 24h, got 25h0m0s": {User: user, Lease: 25 * time.Hour},
 	} {
 		func() {
 			defer func() {
@@ -49,7 +49,7 @@ func TestAnotherUser(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		a, b := call{key: "k", header: http.Header{"User": {"a"}}}, call{key: "k", header: http.Header{"User": {"b"}}}
 		c := &counted{}
-		h := wrapped(hf, c, idem.Options{Scope: user})
+		h := wrapped(hf, c, idem.Options{User: user})
 		first := a.to(h)
 		if second := b.to(h); second.Body.String() == first.Body.String() || second.Header().Get("Idempotency-Replayed") != "" {
 			t.Errorf("second caller got body %q, headers %v, want its own response", second.Body, second.Header())

@@ -125,7 +125,7 @@ func TestTheDefaultPolicySurvivesADay(t *testing.T) {
 
 // TestABlockedAfterEffectIsReleased verifies that a blocked after-effect is listed with its error; that
 // unblocking delivers it under the same operation; that skipping continues with the next event; that a reset
-// delivers all events again as another operation; that a repair without a reaction name unblocks
+// delivers all events again as another operation; that a repair of all reactions unblocks
 // after-effects and resets none; and that Holdfast's own reactions cannot be repaired.
 func TestABlockedAfterEffectIsReleased(t *testing.T) {
 	fxPosts(t, func(p *fxPost) {
@@ -146,9 +146,9 @@ func TestABlockedAfterEffectIsReleased(t *testing.T) {
 			p.Fatalf("got blocked positions %+v, %v", blocked, err)
 		}
 		p.fireAll("archive", "admin", "passed", "also")
-		repair := func(f func(context.Context, holdfast.Doer, stream.PositionFilter) (stream.RepairResult, error), by stream.PositionFilter, want ...string) {
+		repair := func(f func(context.Context, holdfast.Doer, string, stream.PositionFilter) (stream.RepairResult, error), reaction string, by stream.PositionFilter, want ...string) {
 			p.Helper()
-			done, err := f(p.Context(), p.e, by)
+			done, err := f(p.Context(), p.e, reaction, by)
 			var got []string
 			for _, at := range done.Repaired {
 				got = append(got, strings.TrimPrefix(at.Stream, history("")))
@@ -157,16 +157,16 @@ func TestABlockedAfterEffectIsReleased(t *testing.T) {
 				p.Errorf("repaired %q, %v, want %q", got, err, want)
 			}
 		}
-		repair(stream.Unblock, stream.PositionFilter{Reaction: mailOfPost, Streams: []string{history("again")}}, "again")
-		repair(stream.Skip, stream.PositionFilter{Reaction: mailOfPost, Pattern: "passed$"}, "passed")
-		repair(stream.Unblock, stream.PositionFilter{}, "also")
+		repair(stream.Unblock, mailOfPost, stream.PositionFilter{Streams: []string{history("again")}}, "again")
+		repair(stream.Skip, mailOfPost, stream.PositionFilter{Pattern: "passed$"}, "passed")
+		repair(stream.Unblock, "*", stream.PositionFilter{}, "also")
 		p.until("nothing is left", func(at stream.Position) bool { return at.Watermark == at.Due })
 		want := []string{"again/Mail", "also/Mail", "also/Mail", "done/Mail", "passed/Mail"}
 		if got := p.credits(); !slices.Equal(got, want) {
 			p.Errorf("got credits %q, want %q", got, want)
 		}
-		repair(stream.Reset, stream.PositionFilter{})
-		repair(stream.Reset, stream.PositionFilter{Reaction: mailOfPost, Streams: []string{history("done")}}, "done")
+		repair(stream.Reset, "*", stream.PositionFilter{})
+		repair(stream.Reset, mailOfPost, stream.PositionFilter{Streams: []string{history("done")}}, "done")
 		p.until("nothing is left", func(at stream.Position) bool { return at.Watermark == at.Due })
 		operation := p.operation("done")
 		if got := slices.DeleteFunc(p.got(), func(d string) bool { return !strings.Contains(d, "of done ") }); !slices.Equal(got,
@@ -181,7 +181,7 @@ func TestABlockedAfterEffectIsReleased(t *testing.T) {
 		if err != nil || !slices.Equal(names, []string{"blocked", "skipped"}) {
 			p.Errorf("history of the skipped delivery is %q, %v, want blocked and skipped", names, err)
 		}
-		if _, err := stream.Unblock(p.Context(), p.e, stream.PositionFilter{Reaction: "$feed"}); !errors.Is(err, fault.Of(fault.Forbidden)) {
+		if _, err := stream.Unblock(p.Context(), p.e, "$feed", stream.PositionFilter{}); !errors.Is(err, fault.Of(fault.Forbidden)) {
 			p.Errorf("unblock of the feed: got %v, want FORBIDDEN", err)
 		}
 	})
@@ -295,10 +295,10 @@ func TestTheRowOfAnAfterEffectIsGone(t *testing.T) {
 				}
 			}
 			w.exec(`INSERT INTO bills (nr, state, rev) VALUES ('back', 'noted', 1)`)
-			if _, err := stream.Unblock(t.Context(), w.e, stream.PositionFilter{Pattern: "back$"}); err != nil {
+			if _, err := stream.Unblock(t.Context(), w.e, "*", stream.PositionFilter{Pattern: "back$"}); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := stream.Skip(t.Context(), w.e, stream.PositionFilter{Pattern: "gone$"}); err != nil {
+			if _, err := stream.Skip(t.Context(), w.e, "*", stream.PositionFilter{Pattern: "gone$"}); err != nil {
 				t.Fatal(err)
 			}
 			stands(t, w, "back", "is handled", handled)

@@ -91,12 +91,12 @@ func (c *Claim[E]) Reject(ctx context.Context, reason string) (Entity[E], error)
 // the effect, with the key to use for it. While the outcome of a begun effect is unknown, the claim cannot be released.
 // If the lease expires while the outcome is unknown, the operation waits for manual resolution, unless its handler
 // declares that the effect may be retried or probed.
-func (c *Claim[E]) BeginEffect(ctx context.Context, name string, ordinal int) (Effect, error) {
+func (c *Claim[E]) BeginEffect(ctx context.Context, name string, ordinal int) (holdfast.EffectInfo, error) {
 	return c.effect(ctx, remote.Effect{Name: name, Ordinal: ordinal})
 }
 
 // EffectDone journals that an effect happened, with its result; nil is stored as null.
-func (c *Claim[E]) EffectDone(ctx context.Context, name string, ordinal int, result json.RawMessage) (Effect, error) {
+func (c *Claim[E]) EffectDone(ctx context.Context, name string, ordinal int, result json.RawMessage) (holdfast.EffectInfo, error) {
 	if len(result) == 0 {
 		result = json.RawMessage("null") // without a result, the engine would record that the effect is begun
 	}
@@ -104,11 +104,11 @@ func (c *Claim[E]) EffectDone(ctx context.Context, name string, ordinal int, res
 }
 
 // EffectNotDone journals that an effect did not happen.
-func (c *Claim[E]) EffectNotDone(ctx context.Context, name string, ordinal int) (Effect, error) {
+func (c *Claim[E]) EffectNotDone(ctx context.Context, name string, ordinal int) (holdfast.EffectInfo, error) {
 	return c.effect(ctx, remote.Effect{Name: name, Ordinal: ordinal, NotDone: true})
 }
 
-func (c *Claim[E]) effect(ctx context.Context, x remote.Effect) (Effect, error) {
+func (c *Claim[E]) effect(ctx context.Context, x remote.Effect) (holdfast.EffectInfo, error) {
 	state, err := c.inner.Effect(ctx, x)
 	return publicEffect(state), err
 }

@@ -273,3 +273,24 @@ func TestEndsOfOneClaimRace(t *testing.T) {
 		}
 	})
 }
+
+// Verifies that StuckAfter sets how long a claim lasts if the config does not, also if it stands before the lifecycle.
+func TestStuckAfter(t *testing.T) {
+	l := lifecycle.MustParse[bill]([]byte(`{"workflow": "bill", "owning_module": "billing", "initial_status": "open", "status_types": ["open", "closing", "closed"], "janitor": "standard",
+		"steps": [{"step_id": 1, "step_key": "close", "status": "open", "successful_claim_state": {"admin": ["closing", "open"]}, "successful_state": {"admin": "closed"}}]}`))
+	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
+		if _, err := l.Create(t.Context(), e, "i", bill{}); err != nil {
+			t.Fatal(err)
+		}
+		c, err := l.Claim(t.Context(), e, "i", "close", "admin")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if lasts := c.Until().Sub(c.Entity.Claimed.Since).Round(time.Second); lasts != 7*time.Minute {
+			t.Errorf("the claim lasts %s, want 7m", lasts)
+		}
+	}, lifecycle.StuckAfter(7*time.Minute), l)
+	if _, err := holdfast.Open(t.Context(), holdfasttest.At(holdfasttest.SQLite(t)), holdfast.Config{}, lifecycle.StuckAfter(-1)); !errors.Is(err, holdfast.ErrValidation) {
+		t.Errorf("StuckAfter(-1): got %v, want ErrValidation", err)
+	}
+}

@@ -186,7 +186,7 @@ func (w *fxWorld) is(id, status string, phase lifecycle.Phase) lifecycle.Operati
 }
 
 // find returns an operation with its effects.
-func (w *fxWorld) find(operation string) lifecycle.PendingOperation {
+func (w *fxWorld) find(operation string) lifecycle.Operation {
 	w.Helper()
 	p, err := lifecycle.GetOperation(context.Background(), w.e, operation)
 	if err != nil {
@@ -196,7 +196,7 @@ func (w *fxWorld) find(operation string) lifecycle.PendingOperation {
 }
 
 // states are the effects of an operation, as "name/ordinal state result".
-func fxStates(p lifecycle.PendingOperation) (all []string) {
+func fxStates(p lifecycle.Operation) (all []string) {
 	for _, x := range p.Effects {
 		all = append(all, strings.TrimSpace(fmt.Sprintf("%s/%d %s %s", x.Name, x.Ordinal, x.State, x.Result)))
 	}
@@ -1092,7 +1092,7 @@ func TestEffectsUnderAClaimTakenByHand(t *testing.T) {
 			}
 			o := w.is(name, "trying", "uncertain")
 			w.wantUnchanged(name)
-			known := []lifecycle.Resolution{{Name: "card", Happened: true}}
+			known := []holdfast.Resolution{{Name: "card", Happened: true}}
 			if _, err := lifecycle.Resolve(w.Context(), w.e, o.ID, known, lifecycle.By("me")); !errors.Is(err, holdfast.ErrValidation) {
 				w.Errorf("%s: resolve without an outcome: got %v, want ErrValidation", name, err)
 			}

@@ -47,6 +47,8 @@ type Operation struct {
 	Manual    bool // true for a manual claim, which is not resumed
 	// Handler is the operation's action handler at the time of the claim, or "" if it has none.
 	Handler string
+	// Effects has the effects in the journal. [ListOperations] and [GetOperation] set it.
+	Effects []holdfast.EffectInfo
 }
 
 func operation(o *lifecycleengine.Operation) *Operation {

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/lifecycleengine"
 	"github.com/holdfast-go/holdfast/internal/store"
 )
@@ -24,12 +26,27 @@ type Coverer interface{ Covers() []string }
 
 // Stuck is a claim whose lease expired before it was settled.
 type Stuck struct {
-	Lifecycle, ID     string
-	Claimed, RevertTo string // the claim status and the status to return to; equal under a serialized requester's lease
-	Operation         string
-	Step, Requester   string
-	Holder            string
-	Since             time.Time
+	Lifecycle, ID         string
+	ClaimStatus, RevertTo string // the status to return to is RevertTo; both are equal under a serialized requester's lease
+	Operation             string
+	Step, Requester       string
+	Holder                string
+	Since                 time.Time
+}
+
+// StuckAfter sets how long a claim lasts that is not renewed, for lifecycles whose config does not set it; 0 means the
+// default of 5 minutes. Pass it to [holdfast.Open].
+func StuckAfter(d time.Duration) holdfast.Part { return stuckAfter(d) }
+
+type stuckAfter time.Duration
+
+// Register sets the duration on an engine.
+func (d stuckAfter) Register(_ context.Context, e *holdfast.Engine) error {
+	if d < 0 {
+		return fault.New(fault.Validation, "StuckAfter must not be negative, got %s", time.Duration(d))
+	}
+	lifecycleengine.SetStuckAfter(engine.Of(e), time.Duration(d))
+	return nil
 }
 
 // recovering adapts a janitor for the engine.

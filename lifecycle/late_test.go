@@ -143,7 +143,7 @@ func TestALateCallIsReported(t *testing.T) {
 func (l *late) resolve(name string, happened bool, o lifecycle.Outcome) {
 	l.Helper()
 	operation := l.get("b").Claimed.ID
-	if _, err := lifecycle.Resolve(l.Context(), l.e, operation, []lifecycle.Resolution{{Name: name, Happened: happened}}, lifecycle.EndWith(o), lifecycle.By("someone")); err != nil {
+	if _, err := lifecycle.Resolve(l.Context(), l.e, operation, []holdfast.Resolution{{Name: name, Happened: happened}}, lifecycle.EndWith(o), lifecycle.By("someone")); err != nil {
 		l.Fatal(err)
 	}
 }
@@ -151,7 +151,7 @@ func (l *late) resolve(name string, happened bool, o lifecycle.Outcome) {
 // reported checks the contradictions of an operation, and acknowledges them.
 func (l *late) reported(operation string, n int, happened bool) {
 	l.Helper()
-	all, err := holdfast.Collect(l.e.ListContradictions(l.Context(), holdfast.ContradictionFilter{}))
+	all, err := holdfast.Collect(holdfast.ListContradictions(l.Context(), l.e, holdfast.ContradictionFilter{}))
 	if err != nil || len(all) != n {
 		l.Fatalf("got contradictions %+v (%v), want %d", all, err, n)
 	}
@@ -160,18 +160,18 @@ func (l *late) reported(operation string, n int, happened bool) {
 	}
 	x := all[0]
 	key := operation + "/" + x.Effect + "/0"
-	if x.Operation != operation || x.Subject != "fx/b" || x.Epoch != 1 || x.Happened != happened || x.Key != key || x.At.IsZero() || x.Node == "" {
+	if x.Operation != operation || x.Subject != "fx/b" || x.Epoch != 1 || x.Unknown == happened || x.Key != key || x.At.IsZero() || x.Node == "" {
 		l.Errorf("got contradiction %+v", x)
 	}
-	if err := l.e.AcknowledgeContradictions(l.Context(), operation, []string{"another"}, holdfast.By("someone")); !errors.Is(err, holdfast.ErrNotFound) {
+	if err := holdfast.AcknowledgeContradictions(l.Context(), l.e, operation, []string{"another"}, holdfast.By("someone")); !errors.Is(err, holdfast.ErrNotFound) {
 		l.Errorf("acknowledge of an unknown id: got %v, want ErrNotFound", err)
 	}
 	for range 2 {
-		if err := l.e.AcknowledgeContradictions(l.Context(), operation, []string{x.ID}, holdfast.By("someone")); err != nil {
+		if err := holdfast.AcknowledgeContradictions(l.Context(), l.e, operation, []string{x.ID}, holdfast.By("someone")); err != nil {
 			l.Fatal(err)
 		}
 	}
-	if all, err = holdfast.Collect(l.e.ListContradictions(l.Context(), holdfast.ContradictionFilter{})); err != nil || len(all) != 0 {
+	if all, err = holdfast.Collect(holdfast.ListContradictions(l.Context(), l.e, holdfast.ContradictionFilter{})); err != nil || len(all) != 0 {
 		l.Errorf("got contradictions %+v after the acknowledgement (%v), want none", all, err)
 	}
 }
@@ -221,7 +221,7 @@ func TestALateCallThatIsConfirmedIsNoContradiction(t *testing.T) {
 		if err := <-fired; !errors.Is(err, holdfast.ErrLeaseLost) {
 			w.Errorf("the late holder got %v, want ErrLeaseLost", err)
 		}
-		if all, err := holdfast.Collect(w.e.ListContradictions(w.Context(), holdfast.ContradictionFilter{})); err != nil || len(all) != 1 {
+		if all, err := holdfast.Collect(holdfast.ListContradictions(w.Context(), w.e, holdfast.ContradictionFilter{})); err != nil || len(all) != 1 {
 			w.Errorf("got contradictions %+v before the next attempt (%v), want one", all, err)
 		}
 		engine.Of(w.e).Round(w.Context())

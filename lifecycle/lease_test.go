@@ -291,7 +291,7 @@ func TestAnEffectUnderALease(t *testing.T) {
 			if err != nil || lifecycleengine.HandlerOf(ctx, engine.Of(w.e), p.Operation) != "Act" {
 				t.Fatalf("%+v, %v", p, err)
 			}
-			known := []lifecycle.Resolution{{Name: "charge", Happened: end != lifecycle.Failure, Result: []byte("7")}}
+			known := []holdfast.Resolution{{Name: "charge", Happened: end != lifecycle.Failure, Result: []byte("7")}}
 			if end == lifecycle.Failure {
 				known[0].Result = nil
 			}

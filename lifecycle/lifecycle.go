@@ -4,6 +4,18 @@
 // concurrently, only one of them proceeds. The other gets an error, before any code runs, because an operation is
 // already in progress.
 //
+//	var bills = lifecycle.MustParse[Bill](config).Action("Print", func(ctx context.Context, a *lifecycle.Act[Bill]) error {
+//		_, err := holdfast.Effect(ctx, "print", func(ctx context.Context, key string) (string, error) {
+//			return printer.Print(ctx, key, a.Entity.Data)
+//		})
+//		return err
+//	}, lifecycle.Journaled())
+//
+//	hf, err := holdfast.Open(ctx, sqlite.File("app.db"), holdfast.Config{}, bills)
+//	_, err = bills.Create(ctx, hf, "b1", Bill{Cents: 1200})
+//	bill, err := bills.Fire(ctx, hf, "b1", "close", "admin")
+//	if errors.Is(err, holdfast.ErrClaimFailed) { … } // another request is closing it
+//
 // # Fire
 //
 // [Lifecycle.Fire] takes the claim with a compare-and-swap from the status that the step starts from. It then runs the

@@ -2,60 +2,23 @@ package lifecycle
 
 import (
 	"context"
-	"encoding/json"
 	"iter"
-	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/effects"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/lifecycleengine"
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
-// Effect is one external side effect of an operation, as recorded in the journal.
-type Effect struct {
-	Name    string
-	Ordinal int
-	Key     string
-	State   EffectState
-	Policy  EffectPolicy
-	Result  json.RawMessage
-	Since   time.Time // when the effect was last begun
+func publicEffect(x lifecycleengine.Effect) holdfast.EffectInfo {
+	return holdfast.EffectInfo{Name: x.Name, Ordinal: x.Ordinal, Key: x.Key, State: holdfast.EffectState(x.State), Policy: holdfast.EffectPolicy(x.Policy), Result: x.Result, Since: x.Since}
 }
 
-// EffectState is the state of an effect.
-type EffectState string
-
-// The states of effects.
-const (
-	EffectBegun   EffectState = "begun" // its outcome is unknown
-	EffectDone    EffectState = "done"
-	EffectNotDone EffectState = "notDone"
-)
-
-// EffectPolicy determines how the next attempt of an operation resolves an effect whose outcome is
-// unknown.
-type EffectPolicy string
-
-// The policies of effects.
-const (
-	EffectHold  EffectPolicy = "hold"  // the operation waits for [Resolve]
-	EffectRetry EffectPolicy = "retry" // [holdfast.OnUnknownRetry]
-	EffectProbe EffectPolicy = "probe" // [holdfast.OnUnknownProbe]
-)
-
-func publicEffect(x lifecycleengine.Effect) Effect {
-	return Effect{x.Name, x.Ordinal, x.Key, EffectState(x.State), EffectPolicy(x.Policy), x.Result, x.Since}
-}
-
-// PendingOperation is an unfinished operation with its effects.
-type PendingOperation struct {
-	Operation
-	Effects []Effect
-}
-
-func pending(p lifecycleengine.Pending) PendingOperation {
-	return PendingOperation{publicOperation(p.OperationFacts), mapped(p.Effects, publicEffect)}
+func pending(p lifecycleengine.Pending) Operation {
+	o := publicOperation(p.OperationFacts)
+	o.Effects = mapped(p.Effects, publicEffect)
+	return o
 }
 
 // Phase is the phase of an unfinished operation.
@@ -74,7 +37,7 @@ type OperationFilter struct {
 }
 
 // ListOperations iterates over the unfinished operations in the context's workspace, ordered by id.
-func ListOperations(ctx context.Context, d holdfast.Doer, f OperationFilter) iter.Seq2[PendingOperation, error] {
+func ListOperations(ctx context.Context, d holdfast.Doer, f OperationFilter) iter.Seq2[Operation, error] {
 	return store.Seq(func(after lifecycleengine.Pending, limit int) ([]lifecycleengine.Pending, error) {
 		return lifecycleengine.Operations(ctx, store.DoerOf(d), string(f.Phase), after.ID, limit)
 	}, pending)
@@ -82,17 +45,9 @@ func ListOperations(ctx context.Context, d holdfast.Doer, f OperationFilter) ite
 
 // GetOperation returns an unfinished operation. If no unfinished operation has that id, the error is
 // [holdfast.ErrNotFound].
-func GetOperation(ctx context.Context, d holdfast.Doer, id string) (PendingOperation, error) {
+func GetOperation(ctx context.Context, d holdfast.Doer, id string) (Operation, error) {
 	p, err := lifecycleengine.Find(ctx, store.DoerOf(d), id)
 	return pending(p), err
-}
-
-// Resolution is a person's report about an effect: whether it happened, and what its result was.
-type Resolution struct {
-	Name     string
-	Ordinal  int
-	Happened bool
-	Result   json.RawMessage
 }
 
 // Resolve records what a person knows about the effects of an uncertain operation. If it resolves only some of them,
@@ -103,16 +58,16 @@ type Resolution struct {
 //   - If none happened, the operation ends, and the entity returns to the status that the step started from.
 //
 // With [EndWith], the operation ends with that outcome instead. If the outcome of an effect is then still unknown, the
-// error is [holdfast.ErrConflict], and nothing is recorded. The operation of a manual claim cannot be resumed: unless
+// error is [holdfast.ErrConflict], and the known results are stored. The operation of a manual claim cannot be resumed: unless
 // "$body" happened, it needs EndWith, and the error without it is [holdfast.ErrValidation]. If the operation is not
 // uncertain, or a resolution contradicts a known result, the error is [holdfast.ErrConflict]. Resolve returns the
 // operation, or nil if it has ended.
-func Resolve(ctx context.Context, e *holdfast.Engine, id string, known []Resolution, o ...ResolveOption) (*Operation, error) {
+func Resolve(ctx context.Context, e *holdfast.Engine, id string, known []holdfast.Resolution, o ...ResolveOption) (*Operation, error) {
 	var with resolveOptions
 	for _, option := range o {
 		option.resolve(&with)
 	}
-	all := mapped(known, func(r Resolution) lifecycleengine.Resolution { return lifecycleengine.Resolution(r) })
+	all := mapped(known, func(r holdfast.Resolution) effects.Resolution { return effects.Resolution(r) })
 	p, err := lifecycleengine.Resolve(ctx, engine.Of(e), id, all, lifecycleengine.Outcome(with.ending), with.actor)
 	return operation(p), err
 }

@@ -2,7 +2,6 @@ package lifecycle
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -114,7 +113,8 @@ type resolveOption func(*resolveOptions)
 
 func (f resolveOption) resolve(o *resolveOptions) { f(o) }
 
-// EndWith ends the operation with an outcome, instead of resuming it, once the outcome of every effect is known.
+// EndWith ends the operation with an outcome, instead of resuming it. If an effect is still unknown, the error of
+// [Resolve] is [holdfast.ErrConflict].
 func EndWith(outcome Outcome) ResolveOption {
 	return resolveOption(func(o *resolveOptions) { o.ending = outcome })
 }
@@ -150,11 +150,6 @@ func Lease(d time.Duration) FireOption {
 // Correlation sets a correlation id that the history records.
 func Correlation(id string) FireOption {
 	return fireOption(func(o *lifecycleengine.FireOptions) { o.Meta.Correlation = id })
-}
-
-// OutputTo writes the output of a remote handler to out when the step is done.
-func OutputTo(out *json.RawMessage) FireOption {
-	return fireOption(func(o *lifecycleengine.FireOptions) { o.Output = out })
 }
 
 // mapped returns f of each element.

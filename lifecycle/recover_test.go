@@ -315,7 +315,7 @@ func TestAModulesOwnJanitor(t *testing.T) {
 		if len(c.seen) != 1 {
 			t.Fatalf("the cleaner got %+v, want one claim", c.seen)
 		}
-		if s := c.seen[0]; s.Lifecycle != "invoice" || s.ID != "i" || s.Claimed != "trying" || s.RevertTo != "open" || s.Operation != taken.Operation() ||
+		if s := c.seen[0]; s.Lifecycle != "invoice" || s.ID != "i" || s.ClaimStatus != "trying" || s.RevertTo != "open" || s.Operation != taken.Operation() ||
 			s.Step != "try" || s.Requester != "admin" || s.Holder == "" || s.Since.IsZero() {
 			t.Errorf("the cleaner got %+v", s)
 		}

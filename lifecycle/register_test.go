@@ -310,3 +310,16 @@ func TestARegistryThatWentBack(t *testing.T) {
 		}
 	})
 }
+
+// Verifies that a handler with a name that is taken or empty is refused when the engine opens, as other mistakes are.
+func TestHandlersHaveTheirOwnNames(t *testing.T) {
+	act := func(context.Context, *lifecycle.Act[bill]) error { return nil }
+	for _, name := range []string{"Act", ""} {
+		l := lifecycle.MustParse[bill]([]byte(`{"workflow": "bill", "owning_module": "billing", "initial_status": "open", "status_types": ["open", "closed"],
+			"steps": [{"step_id": 1, "step_key": "close", "status": "open", "successful_state": {"admin": "closed"}, "action": {"admin": "Act"}}]}`)).
+			Action("Act", act, lifecycle.Idempotent()).Action(name, act, lifecycle.Idempotent())
+		if _, err := holdfast.Open(t.Context(), holdfasttest.At(holdfasttest.SQLite(t)), holdfast.Config{}, l); !errors.Is(err, holdfast.ErrValidation) || !strings.Contains(err.Error(), "registered twice") {
+			t.Errorf("handler %q: got %v, want ErrValidation", name, err)
+		}
+	}
+}

@@ -13,7 +13,7 @@ import (
 )
 
 // fxResolve resolves an operation as "me".
-func (w *fxWorld) resolve(operation string, o lifecycle.Outcome, known ...lifecycle.Resolution) (*lifecycle.Operation, error) {
+func (w *fxWorld) resolve(operation string, o lifecycle.Outcome, known ...holdfast.Resolution) (*lifecycle.Operation, error) {
 	return lifecycle.Resolve(context.Background(), w.e, operation, known, lifecycle.EndWith(o), lifecycle.By("me"))
 }
 
@@ -68,11 +68,11 @@ func (w *fxWorld) seenBy(id string) []string {
 	return slices.Clone(w.seen[id])
 }
 
-func fxHappened(i, result int) lifecycle.Resolution {
-	return lifecycle.Resolution{Name: fmt.Sprintf("e%d", i), Happened: true, Result: fmt.Append(nil, result)}
+func fxHappened(i, result int) holdfast.Resolution {
+	return holdfast.Resolution{Name: fmt.Sprintf("e%d", i), Happened: true, Result: fmt.Append(nil, result)}
 }
 
-func fxDidNot(i int) lifecycle.Resolution { return lifecycle.Resolution{Name: fmt.Sprintf("e%d", i)} }
+func fxDidNot(i int) holdfast.Resolution { return holdfast.Resolution{Name: fmt.Sprintf("e%d", i)} }
 
 // last returns the name and the actor of an entity's last event.
 func (w *fxWorld) last(id string) string {
@@ -92,7 +92,7 @@ func (w *fxWorld) last(id string) string {
 func TestResolve(t *testing.T) {
 	for name, c := range map[string]struct {
 		effects int
-		known   []lifecycle.Resolution
+		known   []holdfast.Resolution
 		outcome lifecycle.Outcome
 		resumed bool
 		status  string
@@ -100,14 +100,14 @@ func TestResolve(t *testing.T) {
 		calls   []string
 		saw     []string
 	}{
-		"happened":          {1, []lifecycle.Resolution{fxHappened(0, 7)}, "", true, "charged", "resumed by me", []string{"e0/0"}, []string{"e0=7"}},
-		"did not":           {1, []lifecycle.Resolution{fxDidNot(0)}, "", false, "open", "released by me", []string{"e0/0"}, nil},
-		"one of two did":    {2, []lifecycle.Resolution{fxHappened(0, 7), fxDidNot(1)}, "", true, "charged", "resumed by me", []string{"e0/0", "e1/0", "e1/0"}, []string{"e0=7", "e1=3"}},
-		"success":           {1, []lifecycle.Resolution{fxHappened(0, 7)}, lifecycle.Success, false, "charged", "settled/charge by me", []string{"e0/0"}, nil},
-		"failure, happened": {1, []lifecycle.Resolution{fxHappened(0, 7)}, lifecycle.Failure, false, "open", "released by me", []string{"e0/0"}, nil},
-		"failure, did not":  {1, []lifecycle.Resolution{fxDidNot(0)}, lifecycle.Failure, false, "open", "released by me", []string{"e0/0"}, nil},
-		"invalid":           {1, []lifecycle.Resolution{fxDidNot(0)}, lifecycle.Rejected, false, "open", "released by me", []string{"e0/0"}, nil},
-		"none happened":     {2, []lifecycle.Resolution{fxDidNot(0), fxDidNot(1)}, "", false, "open", "released by me", []string{"e0/0", "e1/0"}, nil},
+		"happened":          {1, []holdfast.Resolution{fxHappened(0, 7)}, "", true, "charged", "resumed by me", []string{"e0/0"}, []string{"e0=7"}},
+		"did not":           {1, []holdfast.Resolution{fxDidNot(0)}, "", false, "open", "released by me", []string{"e0/0"}, nil},
+		"one of two did":    {2, []holdfast.Resolution{fxHappened(0, 7), fxDidNot(1)}, "", true, "charged", "resumed by me", []string{"e0/0", "e1/0", "e1/0"}, []string{"e0=7", "e1=3"}},
+		"success":           {1, []holdfast.Resolution{fxHappened(0, 7)}, lifecycle.Success, false, "charged", "settled/charge by me", []string{"e0/0"}, nil},
+		"failure, happened": {1, []holdfast.Resolution{fxHappened(0, 7)}, lifecycle.Failure, false, "open", "released by me", []string{"e0/0"}, nil},
+		"failure, did not":  {1, []holdfast.Resolution{fxDidNot(0)}, lifecycle.Failure, false, "open", "released by me", []string{"e0/0"}, nil},
+		"invalid":           {1, []holdfast.Resolution{fxDidNot(0)}, lifecycle.Rejected, false, "open", "released by me", []string{"e0/0"}, nil},
+		"none happened":     {2, []holdfast.Resolution{fxDidNot(0), fxDidNot(1)}, "", false, "open", "released by me", []string{"e0/0", "e1/0"}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -172,7 +172,7 @@ func TestResolveTheBody(t *testing.T) {
 				w.Fatal("no panic")
 			}
 			o := w.is(id, "wrapping", "uncertain")
-			got, err := w.resolve(o.ID, "", lifecycle.Resolution{Name: "$body", Happened: happened})
+			got, err := w.resolve(o.ID, "", holdfast.Resolution{Name: "$body", Happened: happened})
 			if err != nil || got != nil {
 				w.Fatalf("resolve returned %+v, %v, want no operation", got, err)
 			}
@@ -206,7 +206,7 @@ func TestResolveTheBodyInParts(t *testing.T) {
 			w.Fatal("no panic")
 		}
 		o := w.is("b", "wrapping", "uncertain")
-		if _, err := w.resolve(o.ID, "", lifecycle.Resolution{Name: "$body", Happened: true}); err != nil {
+		if _, err := w.resolve(o.ID, "", holdfast.Resolution{Name: "$body", Happened: true}); err != nil {
 			w.Fatal(err)
 		}
 		if _, err := w.resolve(o.ID, "", fxHappened(0, 1)); err != nil {
@@ -282,16 +282,16 @@ func TestWhatCannotBeResolved(t *testing.T) {
 		before := w.get("b")
 		for name, c := range map[string]struct {
 			operation string
-			known     []lifecycle.Resolution
+			known     []holdfast.Resolution
 			outcome   lifecycle.Outcome
 			want      error
 		}{
-			"no such operation": {"none", []lifecycle.Resolution{fxDidNot(0)}, "", holdfast.ErrNotFound},
-			"no such effect":    {o.ID, []lifecycle.Resolution{{Name: "e9"}}, "", holdfast.ErrNotFound},
-			"no such ordinal":   {o.ID, []lifecycle.Resolution{{Name: "e0", Ordinal: 1}}, "", holdfast.ErrNotFound},
-			"one of two":        {o.ID, []lifecycle.Resolution{fxHappened(0, 1), {Name: "e9"}}, "", holdfast.ErrNotFound},
-			"no JSON":           {o.ID, []lifecycle.Resolution{{Name: "e0", Happened: true, Result: []byte(`{"a"`)}}, "", holdfast.ErrValidation},
-			"no outcome":        {o.ID, []lifecycle.Resolution{fxDidNot(0)}, "maybe", holdfast.ErrValidation},
+			"no such operation": {"none", []holdfast.Resolution{fxDidNot(0)}, "", holdfast.ErrNotFound},
+			"no such effect":    {o.ID, []holdfast.Resolution{{Name: "e9"}}, "", holdfast.ErrNotFound},
+			"no such ordinal":   {o.ID, []holdfast.Resolution{{Name: "e0", Ordinal: 1}}, "", holdfast.ErrNotFound},
+			"one of two":        {o.ID, []holdfast.Resolution{fxHappened(0, 1), {Name: "e9"}}, "", holdfast.ErrNotFound},
+			"no JSON":           {o.ID, []holdfast.Resolution{{Name: "e0", Happened: true, Result: []byte(`{"a"`)}}, "", holdfast.ErrValidation},
+			"no outcome":        {o.ID, []holdfast.Resolution{fxDidNot(0)}, "maybe", holdfast.ErrValidation},
 		} {
 			if _, err := w.resolve(c.operation, c.outcome, c.known...); !errors.Is(err, c.want) {
 				w.Errorf("%s: got %v, want %v", name, err, c.want)
@@ -301,7 +301,7 @@ func TestWhatCannotBeResolved(t *testing.T) {
 			}
 		}
 		other := holdfast.InWorkspace(w.Context(), "other")
-		if _, err := lifecycle.Resolve(other, w.e, o.ID, []lifecycle.Resolution{fxDidNot(0)}, lifecycle.By("me")); !errors.Is(err, holdfast.ErrNotFound) {
+		if _, err := lifecycle.Resolve(other, w.e, o.ID, []holdfast.Resolution{fxDidNot(0)}, lifecycle.By("me")); !errors.Is(err, holdfast.ErrNotFound) {
 			w.Errorf("from another workspace: got %v, want ErrNotFound", err)
 		}
 	})
@@ -313,7 +313,7 @@ func TestResolveWhatIsNotUncertain(t *testing.T) {
 	fxEach(t, func(w *fxWorld) {
 		w.make("b", func(ctx context.Context, a *fxAct) error {
 			_, err := holdfast.Effect(ctx, "e0", func(context.Context, string) (int, error) {
-				for name, known := range map[string][]lifecycle.Resolution{"something": {fxDidNot(0)}, "nothing": nil} {
+				for name, known := range map[string][]holdfast.Resolution{"something": {fxDidNot(0)}, "nothing": nil} {
 					for _, o := range []lifecycle.Outcome{"", lifecycle.Success} {
 						if _, err := w.resolve(a.Operation, o, known...); !errors.Is(err, holdfast.ErrConflict) {
 							w.Errorf("held, resolve with %s, outcome %q: got %v, want ErrConflict", name, o, err)
@@ -332,7 +332,7 @@ func TestResolveWhatIsNotUncertain(t *testing.T) {
 		}
 		o := w.is("b", "charging", "due")
 		for _, outcome := range []lifecycle.Outcome{"", lifecycle.Success, lifecycle.Failure} {
-			for name, known := range map[string][]lifecycle.Resolution{"something": {fxDidNot(0)}, "nothing": nil} {
+			for name, known := range map[string][]holdfast.Resolution{"something": {fxDidNot(0)}, "nothing": nil} {
 				if _, err := w.resolve(o.ID, outcome, known...); !errors.Is(err, holdfast.ErrConflict) {
 					w.Errorf("due, resolve with %s, outcome %q: got %v, want ErrConflict", name, outcome, err)
 				}
@@ -354,7 +354,7 @@ func TestResolveWhatIsNotUncertain(t *testing.T) {
 func TestResolveWithoutWhatIsUnknown(t *testing.T) {
 	fxEach(t, func(w *fxWorld) {
 		o := w.uncertain("b", 2)
-		for _, known := range [][]lifecycle.Resolution{nil, {fxHappened(0, 1)}} {
+		for _, known := range [][]holdfast.Resolution{nil, {fxHappened(0, 1)}} {
 			if got, err := w.resolve(o.ID, lifecycle.Success, known...); err == nil {
 				w.Errorf("resolve with %d known effects returned %+v and no error", len(known), got)
 			}

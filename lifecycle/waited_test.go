@@ -7,13 +7,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/storetest"
-	"github.com/holdfast-go/holdfast/lifecycle"
 )
 
 // begun begins the effect again, and expects its state to be begun.
-func begun(journal func(context.Context, string, int) (lifecycle.Effect, error)) func() error {
+func begun(journal func(context.Context, string, int) (holdfast.EffectInfo, error)) func() error {
 	return func() error {
 		x, err := journal(context.Background(), "charge", 0)
 		if err == nil && x.State != "begun" {

@@ -158,8 +158,8 @@ func newRunStage(t *testing.T, ctx context.Context, e *holdfast.Engine, safety r
 	r := &runStage{stage: newStage(t, ctx, e), executor: &runengine.Executor{Retention: time.Hour}, def: run.Define("one", "1",
 		run.Remote("first", "w", safety, run.WithRetry(holdfast.RetryPolicy{MaxAttempts: 2, Backoff: time.Second}), run.Timeout(24*time.Hour)),
 		run.Remote("second", "w", run.Idempotent(), run.Timeout(24*time.Hour)),
-		run.Signal("told", "news", 24*time.Hour),
-		run.Approval("ask", "Yes?", 24*time.Hour),
+		run.Signal("told", "news", run.Timeout(24*time.Hour)),
+		run.Approval("ask", "Yes?", run.Timeout(24*time.Hour)),
 		run.Remote("last", "w", run.Idempotent()))}
 	started, _, err := r.def.Start(ctx, e, 1, run.Key("k"))
 	if err != nil {
@@ -232,7 +232,7 @@ func (r *runStage) calls() map[string]call {
 			return fresh, err
 		},
 		"define": func(ctx context.Context, e *holdfast.Engine) (any, error) {
-			_, fresh, err := run.Define("two", "1", run.Signal("first", "news", time.Hour)).Start(ctx, e, 1, run.Key("k3"))
+			_, fresh, err := run.Define("two", "1", run.Signal("first", "news", run.Timeout(time.Hour))).Start(ctx, e, 1, run.Key("k3"))
 			return fresh, err
 		},
 		"take": func(ctx context.Context, e *holdfast.Engine) (any, error) {
@@ -284,11 +284,11 @@ func (r *runStage) ask() runengine.Ask {
 func (r *runStage) resolve(happened bool, outcome string) call {
 	l := r.l
 	return func(ctx context.Context, e *holdfast.Engine) (any, error) {
-		known := runengine.Known{Name: "charge", Happened: happened}
+		known := effects.Resolution{Name: "charge", Happened: happened}
 		if happened {
 			known.Result = []byte(`"yes"`)
 		}
-		_, err := r.executor.Resolve(ctx, engine.Of(e), l.Operation(), []runengine.Known{known}, outcome, "ann")
+		_, err := r.executor.Resolve(ctx, engine.Of(e), l.Operation(), []effects.Resolution{known}, outcome, "ann")
 		return nil, err
 	}
 }

@@ -20,7 +20,7 @@ func TestPagesOfABatchCostTheSame(t *testing.T) {
 	url := prepared(t)
 	hf, conn := openEngine(t, postgres.URL(url)), planner(t, url)
 	kind := batch.Define("paid", func(context.Context, *batch.Item[int]) (int, error) { return 0, nil }, batch.Options{})
-	if _, err := batch.PutWallet(t.Context(), hf, "w", false); err != nil {
+	if _, err := batch.PutWallet(t.Context(), hf, "w"); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := kind.Create(t.Context(), hf, "w", page(0, 0), batch.ID("b"), batch.LeaveOpen()); err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/effects"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/runengine"
 	"github.com/holdfast-go/holdfast/internal/strictjson"
@@ -17,8 +18,9 @@ import (
 // Caller makes the HTTP calls of [Call] steps. Package run/httpcall makes a Caller from an HTTP
 // client.
 type Caller interface {
-	// Call makes one call. The key is the same for every attempt. If Call returns an error, no response was received.
-	// If that error is [holdfast.NonRetryable], nothing was sent.
+	// Call makes one call. The key is the same for every attempt. If Call returns an error, no response was received,
+	// and it is unknown whether the call took effect. If the error is [holdfast.NotDone], nothing was sent.
+	// [holdfast.NonRetryable] ends the attempts, and says nothing about the effect.
 	Call(ctx context.Context, c CallRequest) (CallResponse, error)
 }
 
@@ -60,7 +62,7 @@ func (p callBody) call(ctx context.Context, l *runengine.ClaimedStep) (runengine
 	}
 	a, err := p.caller.Call(ctx, CallRequest{Method: strings.ToUpper(c.Method), URL: c.URL, Headers: c.Headers, Body: c.Body, Key: l.Operation()})
 	switch {
-	case err != nil && fault.IsNonRetryable(err):
+	case err != nil && effects.DidNotHappen(err):
 		return runengine.Done{}, err
 	case err != nil:
 		return runengine.Done{}, runengine.MayHaveActed(err)

@@ -67,14 +67,14 @@ func (w *world) everyStepType() *run.Definition {
 		}, run.Transactional()),
 		run.If("enough", "state.reminded >= 2", "nap", "remind"),
 		run.Wait("nap", time.Minute),
-		run.Signal("paid", "payment", 0),
+		run.Signal("paid", "payment"),
 		run.Task("charge", func(ctx context.Context, in map[string]any) (string, error) {
 			return holdfast.Effect(ctx, "charge", func(ctx context.Context, key string) (string, error) {
 				w.call(ctx, "charge")
 				return fmt.Sprint("ref-", in["cents"]), nil
 			})
 		}, run.Journaled(), run.Input(map[string]string{"cents": "=steps.paid.output.cents"})),
-		run.Approval("ask", "Close?", 0, run.For("manager")),
+		run.Approval("ask", "Close?", run.For("manager")),
 		run.If("may", `steps.ask.output.decision == "approved"`, "", "end"),
 		run.Fire("close", "invoice", "=input.id", "close", "system"),
 		run.Task("mail", func(ctx context.Context, _ any) (string, error) {
@@ -133,7 +133,7 @@ func (h driver) nudge(l *runengine.ClaimedStep) error {
 	case l.Step.Uncertain:
 		return h.resolve(l)
 	case l.Step.Status == runengine.Waiting && l.Step.Name == "paid":
-		return run.Send(h.ctx, h.e, l.Run.ID, "payment", "s1", map[string]int{"cents": 700})
+		return run.Send(h.ctx, h.e, l.Run.ID, "payment", map[string]int{"cents": 700}, run.SignalID("s1"))
 	case l.Step.Status == runengine.Waiting && l.Step.Name == "ask":
 		_, err := run.Decide(h.ctx, h.e, runengine.ApprovalID(l.Run.ID, "ask", l.Step.Visit), run.Decision{Status: run.Approved, Requester: "manager"}, run.By("ann"))
 		if errors.Is(err, holdfast.ErrConflict) { // it was, and the answer was lost
@@ -155,7 +155,7 @@ func (h driver) wait() error {
 
 // resolve resolves effects as a person does who knows their outcomes.
 func (h driver) resolve(l *runengine.ClaimedStep) error {
-	var known []runengine.Known
+	var known []effects.Resolution
 	journal, err := l.Journal(h.ctx, engine.Of(h.e))
 	if err != nil {
 		return err
@@ -163,7 +163,7 @@ func (h driver) resolve(l *runengine.ClaimedStep) error {
 	for _, x := range journal {
 		if x.State == effects.Begun {
 			what := map[string]string{"charge": "charge", effects.Body: "mail"}[x.Name]
-			k := runengine.Known{Name: x.Name, Ordinal: x.Ordinal, Happened: h.w.called(h.ctx, what) > 0}
+			k := effects.Resolution{Name: x.Name, Ordinal: x.Ordinal, Happened: h.w.called(h.ctx, what) > 0}
 			if k.Happened {
 				k.Result = []byte(`"known"`)
 			}
@@ -248,8 +248,8 @@ func TestCrashOfPartsOfARun(t *testing.T) {
 			}, run.Transactional()),
 			run.If("again", "steps.turn.output < 2", "turn", "end")), did: []string{"did/turn/1", "did/turn/2"}},
 		"wait":   {def: run.Define("wait", "1", run.Wait("nap", time.Minute), note("x")), did: []string{"did/x/1"}},
-		"signal": {def: run.Define("signal", "1", run.Signal("paid", "payment", 0), note("x")), did: []string{"did/x/1"}},
-		"ask":    {def: run.Define("ask", "1", run.Approval("ask", "Yes?", 0, run.For("manager")), note("x")), did: []string{"did/x/1"}},
+		"signal": {def: run.Define("signal", "1", run.Signal("paid", "payment"), note("x")), did: []string{"did/x/1"}},
+		"ask":    {def: run.Define("ask", "1", run.Approval("ask", "Yes?", run.For("manager")), note("x")), did: []string{"did/x/1"}},
 		"effect": {def: run.Define("effect", "1", run.Task("charge", func(ctx context.Context, _ any) (string, error) {
 			return holdfast.Effect(ctx, "charge", func(ctx context.Context, _ string) (string, error) {
 				w.call(ctx, "charge")

@@ -171,18 +171,18 @@ func Until(name, when string, o ...StepOption) Step {
 	return made(Step{spec: workflow.Step{Name: name, Type: workflow.Wait, Until: text(when)}}, o)
 }
 
-// Signal is a step that waits for a signal, which [Send] sends, until the timeout; 0 waits forever. A signal that
+// Signal is a step that waits for a signal, which [Send] sends, until its [Timeout]. A signal that
 // arrived before the step began counts too. The payload is the step's output.
-func Signal(name, signal string, timeout time.Duration, o ...StepOption) Step {
-	return made(Step{spec: workflow.Step{Name: name, Type: workflow.Event, Signal: signal, Timeout: timeout}}, o)
+func Signal(name, signal string, o ...StepOption) Step {
+	return made(Step{spec: workflow.Step{Name: name, Type: workflow.Event, Signal: signal}}, o)
 }
 
-// Approval is a step that waits for a decision by [Decide] until the timeout; 0 waits forever.
+// Approval is a step that waits for a decision by [Decide] until its [Timeout].
 // The step's output is the decision. A rejection continues at [OnReject]. Without OnReject, a
 // later condition that inspects the decision chooses the next step; if there is no such
 // condition, the step fails.
-func Approval(name, prompt string, timeout time.Duration, o ...StepOption) Step {
-	return made(Step{spec: workflow.Step{Name: name, Type: workflow.Approval, Prompt: text(prompt), Timeout: timeout}}, o)
+func Approval(name, prompt string, o ...StepOption) Step {
+	return made(Step{spec: workflow.Step{Name: name, Type: workflow.Approval, Prompt: text(prompt)}}, o)
 }
 
 // If is a step that continues at one of two steps, depending on an expression. The name "" means the next step in
@@ -244,16 +244,10 @@ func WithRetry(p holdfast.RetryPolicy) StepOption {
 	return StepOption{func(s *Step) { s.spec.Retry = workflow.Retry(p) }}
 }
 
-// Timeout limits the duration of one attempt. The default is 15 minutes. [Signal] and [Approval],
-// which have a timeout as an argument, do not accept this option.
+// Timeout limits the duration of one attempt. The default is 15 minutes. The timeout of [Signal] and [Approval] limits
+// the wait; by default they wait forever.
 func Timeout(d time.Duration) StepOption {
-	return StepOption{func(s *Step) {
-		if s.spec.Type == workflow.Event || s.spec.Type == workflow.Approval {
-			s.bad = fault.New(fault.Validation, "Timeout does not apply to a step that waits: pass %s as the step's timeout argument", d)
-			return
-		}
-		s.spec.Timeout = d
-	}}
+	return StepOption{func(s *Step) { s.spec.Timeout = d }}
 }
 
 // Input sets the input of a step: a value that is encoded as JSON, in which a string that begins

@@ -8,9 +8,9 @@
 //
 //	var chase = run.Define("chase", "1",
 //		run.Task("remind", remind),
-//		run.Signal("paid", "payment", 14*24*time.Hour, run.OnTimeout("ask")),
+//		run.Signal("paid", "payment", run.Timeout(14*24*time.Hour), run.OnTimeout("ask")),
 //		run.If("enough", "steps.paid.output.cents >= input.cents", "end", "remind"),
-//		run.Approval("ask", "Write it off?", 0, run.For("manager")),
+//		run.Approval("ask", "Write it off?", run.For("manager")),
 //		run.Fire("off", "invoice", "=input.invoice", "write_off", "system"),
 //	)
 //

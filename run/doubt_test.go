@@ -79,11 +79,11 @@ func (b *bench) uncertain(status string) {
 // resolve resolves an effect of the step.
 func (b *bench) resolve(name string, happened bool) {
 	b.t.Helper()
-	known := run.Resolution{Name: name, Happened: happened}
+	known := holdfast.Resolution{Name: name, Happened: happened}
 	if happened {
 		known.Result = []byte(`"yes"`)
 	}
-	r, err := run.Resolve(b.ctx, b.e, b.doubtful(), []run.Resolution{known}, run.By("ann"))
+	r, err := run.Resolve(b.ctx, b.e, b.doubtful(), []holdfast.Resolution{known}, run.By("ann"))
 	if b.ok(err); r.ID != b.id {
 		b.t.Fatalf("resolved run %q, want %q", r.ID, b.id)
 	}
@@ -110,16 +110,16 @@ func TestResolveEndsAStep(t *testing.T) {
 			b.once()
 			b.uncertain("RUNNING")
 			operation := b.doubtful()
-			if _, err := run.Resolve(b.ctx, e, operation, nil); !errors.Is(err, holdfast.ErrConflict) {
-				t.Errorf("resolved with nothing: got %v, want ErrConflict", err)
+			if _, err := run.Resolve(b.ctx, e, operation, nil, run.EndWith(outcome)); !errors.Is(err, holdfast.ErrConflict) {
+				t.Errorf("ended although the body is unknown: got %v, want ErrConflict", err)
 			}
 			if _, err := run.Resolve(b.ctx, e, operation, nil, run.EndWith("other")); !errors.Is(err, holdfast.ErrValidation) {
 				t.Errorf("resolved with another outcome: got %v, want ErrValidation", err)
 			}
-			if _, err := run.Resolve(b.ctx, e, operation, []run.Resolution{{Name: "", Happened: true}}); !errors.Is(err, holdfast.ErrValidation) {
+			if _, err := run.Resolve(b.ctx, e, operation, []holdfast.Resolution{{Name: "", Happened: true}}); !errors.Is(err, holdfast.ErrValidation) {
 				t.Errorf("resolved an effect without a name: got %v, want ErrValidation", err)
 			}
-			r, err := run.Resolve(b.ctx, e, operation, nil, run.EndWith(outcome), run.By("ann"))
+			r, err := run.Resolve(b.ctx, e, operation, []holdfast.Resolution{{Name: "$body", Happened: true}}, run.EndWith(outcome), run.By("ann"))
 			if err != nil || r.Status != status {
 				t.Errorf("ended with %s: got %s, %v, want %s", outcome, r.Status, err, status)
 			}
@@ -142,6 +142,61 @@ func TestResolveEndsAStep(t *testing.T) {
 	}, def)
 }
 
+// Verifies that a resolution of some effects is stored while others stay unknown, that the step does not end before all are
+// known, and that a later resolution must not contradict an earlier one.
+func TestResolveStoresWhatIsKnown(t *testing.T) {
+	var bodies tally
+	def := run.Define("partly", "1", run.Task("a", func(ctx context.Context, _ any) (string, error) {
+		bodies.add(ctx)
+		lost := func(context.Context, string) (string, error) { return "", errors.New("no answer") }
+		card, _ := holdfast.Effect(ctx, "card", lost)
+		mail, err := holdfast.Effect(ctx, "mail", lost)
+		return card + mail, err
+	}))
+	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
+		b := newBench(t, e, def)
+		b.once()
+		b.uncertain("RUNNING")
+		operation := b.doubtful()
+		resolve := func(o []run.ResolveOption, all ...holdfast.Resolution) error {
+			_, err := run.Resolve(b.ctx, e, operation, all, o...)
+			return err
+		}
+		card, mail := holdfast.Resolution{Name: "card", Happened: true, Result: []byte(`"c"`)}, holdfast.Resolution{Name: "mail", Happened: true, Result: []byte(`"m"`)}
+		end := []run.ResolveOption{run.EndWith(run.Failure)}
+		if err := resolve(end, card); !errors.Is(err, holdfast.ErrConflict) {
+			t.Errorf("ended although an effect is unknown: got %v, want ErrConflict", err)
+		}
+		for range 2 {
+			b.ok(resolve(nil, card))
+			b.uncertain("RUNNING")
+		}
+		for _, other := range []holdfast.Resolution{{Name: "card"}, {Name: "card", Happened: true, Result: []byte(`"x"`)}} {
+			if err := resolve(nil, other, mail); !errors.Is(err, holdfast.ErrConflict) {
+				t.Errorf("contradicted a stored resolution with %+v: got %v, want ErrConflict", other, err)
+			}
+		}
+		b.uncertain("RUNNING")
+		all, err := holdfast.Collect(run.ListUncertain(b.ctx, e))
+		if b.ok(err); len(all) != 1 || all[0].Run != b.id || all[0].Operation != operation || !all[0].Uncertain || all[0].Name != "a" || len(all[0].Effects) != 2 {
+			t.Fatalf("got uncertain steps %+v", all)
+		}
+		if x, y := all[0].Effects[0], all[0].Effects[1]; x.Name != "card" || x.State != holdfast.EffectDone || string(x.Result) != `"c"` || x.Key != operation+"/card/0" ||
+			y.Name != "mail" || y.State != holdfast.EffectBegun || y.Policy != holdfast.EffectHold || y.Since.IsZero() {
+			t.Errorf("got effects %+v", all[0].Effects)
+		}
+		b.ok(resolve(nil, mail))
+		if left, err := holdfast.Collect(run.ListUncertain(b.ctx, e)); err != nil || len(left) != 0 {
+			t.Errorf("got uncertain steps %+v, %v, want none", left, err)
+		}
+		b.once()
+		b.is("COMPLETED", "a", "COMPLETED")
+		if n, l := bodies.of(b.id), b.live(); n != 2 || string(l.Step.Output) != `"cm"` {
+			t.Errorf("the body ran %d times and returned %s, want twice, with the results of both effects", n, l.Step.Output)
+		}
+	}, def)
+}
+
 // stopOnce runs an engine until something is so, and stops it in an orderly way.
 func stopOnce(t *testing.T, e *holdfast.Engine, yes func() bool) {
 	t.Helper()
@@ -153,15 +208,15 @@ func stopOnce(t *testing.T, e *holdfast.Engine, yes func() bool) {
 // Verifies that of two waits in a row for one signal the second waits on when the first has
 // taken it, that looking at it again harms nobody, and that another signal ends it.
 func TestTwoWaitsForOneSignal(t *testing.T) {
-	def := run.Define("twice", "1", run.Signal("a", "news", 0), run.Signal("b", "news", 0))
+	def := run.Define("twice", "1", run.Signal("a", "news"), run.Signal("b", "news"))
 	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
 		b := newBench(t, e, def)
-		b.ok(run.Send(b.ctx, e, b.id, "news", "1", 1))
+		b.ok(run.Send(b.ctx, e, b.id, "news", 1, run.SignalID("1")))
 		for range 4 {
 			b.once()
 			b.is("WAITING", "b", "WAITING")
 		}
-		b.ok(run.Send(b.ctx, e, b.id, "news", "2", 2))
+		b.ok(run.Send(b.ctx, e, b.id, "news", 2, run.SignalID("2")))
 		b.once()
 		b.is("COMPLETED", "b", "COMPLETED")
 		if out := b.live().Step.Output; string(out) != "2" {
@@ -420,7 +475,7 @@ func TestSlowBodiesHoldUpNoTimer(t *testing.T) {
 // Verifies that a rejection fails the step if a condition follows that looks at something
 // else: the run does not go on as if it had been approved.
 func TestARejectionAheadOfAnotherCondition(t *testing.T) {
-	def := run.Define("unrelated", "1", run.Approval("ask", "Pay?", 0), run.If("big", "input.cents > 0", "", "end"), run.Remote("pay", "w", run.Idempotent()))
+	def := run.Define("unrelated", "1", run.Approval("ask", "Pay?"), run.If("big", "input.cents > 0", "", "end"), run.Remote("pay", "w", run.Idempotent()))
 	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
 		b := newBench(t, e, def)
 		_, err := run.Decide(b.ctx, e, runengine.ApprovalID(b.id, "ask", 1), run.Decision{Status: run.Rejected}, run.By("ann"))
@@ -531,14 +586,12 @@ func TestRunsAreKeptForSomeTime(t *testing.T) {
 }
 
 // Verifies that a definition is refused if an option would have no effect: one that Handle does not
-// keep, and a second timeout of a step that waits.
+// keep.
 func TestOptionsWithoutEffect(t *testing.T) {
 	const text = `{"name":"handled","version":"1","steps":[{"name":"a","type":"task","handler":"h"}]}`
 	body := func(context.Context, any) (int, error) { return 1, nil }
 	bad := map[string]*run.Definition{
-		"a timeout of Signal":   run.Define("waits", "1", run.Signal("a", "s", time.Hour, run.Timeout(time.Second))),
-		"a timeout of Approval": run.Define("waits", "1", run.Approval("a", "?", 0, run.Timeout(time.Second))),
-		"another handler":       run.Handle(run.MustParse([]byte(text)), "other", body),
+		"another handler": run.Handle(run.MustParse([]byte(text)), "other", body),
 	}
 	for name, o := range map[string]run.StepOption{"WithRetry": run.WithRetry(holdfast.RetryPolicy{MaxAttempts: 2}), "Next": run.Next("end"), "Input": run.Input(1),
 		"Header": run.Header("a", "b"), "For": run.For("ann"), "OnFailure": run.OnFailure("a")} {

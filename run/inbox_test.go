@@ -27,19 +27,22 @@ import (
 func TestSignalsEarlyTwiceAndLate(t *testing.T) {
 	def := run.Define("two", "1",
 		run.Remote("first", "w", run.Idempotent()),
-		run.Signal("a", "news", time.Hour),
-		run.Signal("b", "news", time.Hour),
-		run.Signal("c", "other", time.Hour))
+		run.Signal("a", "news", run.Timeout(time.Hour)),
+		run.Signal("b", "news", run.Timeout(time.Hour)),
+		run.Signal("c", "other", run.Timeout(time.Hour)))
 	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
 		b := newBench(t, e, def)
 		for _, id := range []string{"1", "1", "2"} {
-			b.ok(run.Send(b.ctx, e, b.id, "news", id, "n"+id))
+			b.ok(run.Send(b.ctx, e, b.id, "news", "n"+id, run.SignalID(id)))
 		}
-		if err := run.Send(b.ctx, e, b.id, "news", "1", "other"); !errors.Is(err, holdfast.ErrConflict) {
+		if err := run.Send(b.ctx, e, b.id, "news", "other", run.SignalID("1")); !errors.Is(err, holdfast.ErrConflict) {
 			t.Errorf("another payload under the same id: got %v, want ErrConflict", err)
 		}
-		if err := run.Send(b.ctx, e, "run_none", "news", "1", 1); !errors.Is(err, holdfast.ErrNotFound) {
+		if err := run.Send(b.ctx, e, "run_none", "news", 1, run.SignalID("1")); !errors.Is(err, holdfast.ErrNotFound) {
 			t.Errorf("signal to an unknown run: got %v, want ErrNotFound", err)
+		}
+		if err := run.Send(b.ctx, e, b.id, "news", "n", run.SignalID("")); !errors.Is(err, holdfast.ErrValidation) {
+			t.Errorf("signal with an empty id: got %v, want ErrValidation", err)
 		}
 		b.is("PENDING", "first", "PENDING")
 		b.complete(b.take())
@@ -50,12 +53,12 @@ func TestSignalsEarlyTwiceAndLate(t *testing.T) {
 		if string(steps[1].Output) != `"n1"` || string(steps[2].Output) != `"n2"` {
 			t.Errorf("the waits took %s and %s", steps[1].Output, steps[2].Output)
 		}
-		b.ok(run.Send(b.ctx, e, b.id, "news", "2", "n2")) // again, and long taken
-		b.ok(run.Send(b.ctx, e, b.id, "other", "3", nil))
+		b.ok(run.Send(b.ctx, e, b.id, "news", "n2", run.SignalID("2"))) // again, and long taken
+		b.ok(run.Send(b.ctx, e, b.id, "other", nil, run.SignalID("3")))
 		b.tick()
 		b.is("COMPLETED", "c", "COMPLETED")
-		b.ok(run.Send(b.ctx, e, b.id, "other", "3", nil)) // the same one was taken when it could be
-		if err := run.Send(b.ctx, e, b.id, "other", "4", nil); !errors.Is(err, holdfast.ErrInvalidTransition) {
+		b.ok(run.Send(b.ctx, e, b.id, "other", nil, run.SignalID("3"))) // the same one was taken when it could be
+		if err := run.Send(b.ctx, e, b.id, "other", nil, run.SignalID("4")); !errors.Is(err, holdfast.ErrInvalidTransition) {
 			t.Errorf("signal to a finished run: got %v, want ErrInvalidTransition", err)
 		}
 	})
@@ -64,14 +67,14 @@ func TestSignalsEarlyTwiceAndLate(t *testing.T) {
 // Verifies that of a signal and a timeout one wins: if the wait ended by the signal, that was
 // taken; if not, it is in the inbox still, or was refused.
 func TestASignalRacesTheTimeout(t *testing.T) {
-	def := run.Define("late", "1", run.Signal("a", "news", time.Hour, run.OnTimeout("z")), run.Wait("y", time.Hour), run.Wait("z", time.Hour))
+	def := run.Define("late", "1", run.Signal("a", "news", run.Timeout(time.Hour), run.OnTimeout("z")), run.Wait("y", time.Hour), run.Wait("z", time.Hour))
 	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
 		for i := range 20 {
 			b := newBench(t, e, def)
 			b.is("WAITING", "a", "WAITING")
 			holdfasttest.Advance(t, e, time.Hour+time.Second)
 			var sent error
-			acts := []func(){func() { b.tick() }, func() { sent = run.Send(b.ctx, e, b.id, "news", "1", 7) }}
+			acts := []func(){func() { b.tick() }, func() { sent = run.Send(b.ctx, e, b.id, "news", 7, run.SignalID("1")) }}
 			switch i % 3 {
 			case 0:
 				acts[0]()
@@ -95,7 +98,7 @@ func TestASignalRacesTheTimeout(t *testing.T) {
 }
 
 func approvalDefinition(version string, o ...run.StepOption) *run.Definition {
-	return run.Define("asking", version, run.Approval("ask", "Yes?", time.Hour, append(o, run.For("manager"))...), run.Remote("last", "w", run.Idempotent()))
+	return run.Define("asking", version, run.Approval("ask", "Yes?", append(o, run.Timeout(time.Hour), run.For("manager"))...), run.Remote("last", "w", run.Idempotent()))
 }
 
 // Verifies that of two who decide at once one does, that the other is told CONFLICT, and that
@@ -109,7 +112,7 @@ func TestAnApprovalIsDecidedOnce(t *testing.T) {
 				t.Errorf("decision by a clerk: got %v, want ErrForbidden", err)
 			}
 			for _, forged := range []string{"ask", id, "approval", "approvalDecided"} {
-				b.ok(run.Send(b.ctx, e, b.id, forged, "", map[string]string{"decision": "approved"}))
+				b.ok(run.Send(b.ctx, e, b.id, forged, map[string]string{"decision": "approved"}))
 			}
 			b.tick()
 			b.is("WAITING", "ask", "WAITING")
@@ -159,7 +162,7 @@ func TestAnApprovalExpires(t *testing.T) {
 // Verifies what becomes of a rejection: it goes where the definition says, or a condition
 // that follows looks at it, or the step has failed; and that retrying asks anew.
 func TestARejection(t *testing.T) {
-	cond := run.Define("cond", "1", run.Approval("ask", "Yes?", 0), run.If("ok", `steps.ask.output.decision == "approved"`, "last", "end"), run.Remote("last", "w"))
+	cond := run.Define("cond", "1", run.Approval("ask", "Yes?"), run.If("ok", `steps.ask.output.decision == "approved"`, "last", "end"), run.Remote("last", "w"))
 	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
 		reject := func(b *bench, visit int64) {
 			t.Helper()
@@ -357,12 +360,12 @@ func (b *bench) exec(text string) {
 // from before could leave them, that a node which runs wakes them, also behind a page of
 // signals that nobody waits for, and leaves a run alone whose signal is not there.
 func TestWhoSleptThroughASignalIsWoken(t *testing.T) {
-	long, short := run.Define("long", "1", run.Signal("a", "news", 0)), run.Define("short", "1", run.Signal("a", "news", time.Hour))
+	long, short := run.Define("long", "1", run.Signal("a", "news")), run.Define("short", "1", run.Signal("a", "news", run.Timeout(time.Hour)))
 	eachAt(t, func(t *testing.T, e *holdfast.Engine, db string) {
 		other := newBench(t, e, short)
 		sleeper := func(def *run.Definition) *bench {
 			b := newBench(t, e, def)
-			b.ok(run.Send(b.ctx, e, b.id, "news", "1", "n"))
+			b.ok(run.Send(b.ctx, e, b.id, "news", "n", run.SignalID("1")))
 			b.exec(`UPDATE holdfast_step SET due_at = deadline WHERE run = '` + b.id + `'`)
 			return b
 		}

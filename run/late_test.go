@@ -39,24 +39,24 @@ func TestALateStepIsReported(t *testing.T) {
 			meanwhile.Store(b.id, func() { b.expireAndResolve(name) })
 			b.once()
 			b.is("FAILED", "a", "FAILED")
-			all, err := holdfast.Collect(e.ListContradictions(b.ctx, holdfast.ContradictionFilter{}))
+			all, err := holdfast.Collect(holdfast.ListContradictions(b.ctx, e, holdfast.ContradictionFilter{}))
 			b.ok(err)
-			if len(all) != 1 || all[0].Effect != name || all[0].Operation != runengine.Operation(b.id, "a", 1) || all[0].Epoch != 1 || !all[0].Happened || string(all[0].Result) != `"ref"` {
+			if len(all) != 1 || all[0].Effect != name || all[0].Operation != runengine.Operation(b.id, "a", 1) || all[0].Epoch != 1 || all[0].Unknown || string(all[0].Result) != `"ref"` {
 				t.Fatalf("%s: got contradictions %+v", name, all)
 			}
-			b.ok(e.AcknowledgeContradictions(b.ctx, all[0].Operation, []string{all[0].ID}, holdfast.By("ann")))
+			b.ok(holdfast.AcknowledgeContradictions(b.ctx, e, all[0].Operation, []string{all[0].ID}, holdfast.By("ann")))
 		}
 		run.WorkerOf(e).Lease = 2 * time.Second // its renewal tells the body, after a third
 		b := newBench(t, e, stopped)
 		meanwhile.Store(b.id, func() { b.expireAndResolve(effects.Body) })
 		b.once()
-		all, err := holdfast.Collect(e.ListContradictions(b.ctx, holdfast.ContradictionFilter{}))
+		all, err := holdfast.Collect(holdfast.ListContradictions(b.ctx, e, holdfast.ContradictionFilter{}))
 		b.ok(err)
-		if len(all) != 1 || all[0].Effect != effects.Body || all[0].Happened {
+		if len(all) != 1 || all[0].Effect != effects.Body || !all[0].Unknown {
 			t.Fatalf("body that was stopped: got contradictions %+v", all)
 		}
-		b.ok(e.AcknowledgeContradictions(b.ctx, all[0].Operation, []string{all[0].ID}, holdfast.By("ann")))
-		if all, err := holdfast.Collect(e.ListContradictions(t.Context(), holdfast.ContradictionFilter{})); err != nil || len(all) != 0 {
+		b.ok(holdfast.AcknowledgeContradictions(b.ctx, e, all[0].Operation, []string{all[0].ID}, holdfast.By("ann")))
+		if all, err := holdfast.Collect(holdfast.ListContradictions(t.Context(), e, holdfast.ContradictionFilter{})); err != nil || len(all) != 0 {
 			t.Errorf("got contradictions %+v after the acknowledgement (%v), want none", all, err)
 		}
 	}, defs["charge"], defs[effects.Body], stopped)
@@ -71,6 +71,6 @@ func (b *bench) expireAndResolve(effect string) {
 		b.once()
 	}
 	b.uncertain("RUNNING")
-	_, err := b.executor().Resolve(b.ctx, engine.Of(b.e), runengine.Operation(b.id, "a", 1), []runengine.Known{{Name: effect}}, "failure", "ann")
+	_, err := b.executor().Resolve(b.ctx, engine.Of(b.e), runengine.Operation(b.id, "a", 1), []effects.Resolution{{Name: effect}}, "failure", "ann")
 	b.ok(err)
 }

@@ -99,7 +99,7 @@ func serveCommands(db string) error {
 		case "move":
 			go func() { say("moved %v", moves(ctx, e, n, func(id string) { say("moving %s", id) })) }()
 		case "send":
-			go func() { say("sent %s %v", key, run.Send(ctx, e, key, "news", "1", "n")) }()
+			go func() { say("sent %s %v", key, run.Send(ctx, e, key, "news", "n", run.SignalID("1"))) }()
 		}
 	}
 	return nil
@@ -135,7 +135,7 @@ func starts(ctx context.Context, e *holdfast.Engine, key string, n int) string {
 
 // aimed is a step that is done, and then a signal that is waited for.
 func aimed() *run.Definition {
-	return run.Define("aimed", "1", run.Remote("first", "w", run.Idempotent()), run.Signal("told", "news", time.Hour))
+	return run.Define("aimed", "1", run.Remote("first", "w", run.Idempotent()), run.Signal("told", "news", run.Timeout(time.Hour)))
 }
 
 // moves moves n runs to the step that waits, a few at once. Each reports its id while

@@ -2,23 +2,15 @@ package run
 
 import (
 	"context"
-	"encoding/json"
+	"iter"
 	"strings"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/effects"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/runengine"
+	"github.com/holdfast-go/holdfast/internal/store"
 )
-
-// Resolution is a person's report about an effect: whether it happened, and what its result was.
-// The name "$body" stands for the whole body of an [Opaque] step.
-type Resolution struct {
-	Name     string
-	Ordinal  int
-	Happened bool
-	Result   json.RawMessage
-}
 
 // Outcome is the outcome with which [Resolve] ends a step.
 type Outcome string
@@ -45,28 +37,61 @@ func (f resolveOption) resolve(o *resolveOptions) { f(o) }
 
 func (a ActorOption) resolve(o *resolveOptions) { o.actor = a.actor }
 
-// EndWith ends the step with an outcome, instead of resuming it.
+// EndWith ends the step with an outcome, instead of resuming it. If an effect is still unknown, the error of [Resolve]
+// is [holdfast.ErrConflict].
 func EndWith(outcome Outcome) ResolveOption {
 	return resolveOption(func(o *resolveOptions) { o.ending = outcome })
 }
 
-// Resolve records what a person knows about the effects of an uncertain step ([Visit.Uncertain]),
-// identified by its operation ([Visit.Operation]), and returns the run. The handler of the step then
-// resumes it with the results, or the step ends: with [EndWith], or with success if an opaque body is
-// known to have acted. If the step is not uncertain, a resolution contradicts a known result, or the
-// outcome of an effect stays unknown without EndWith, the error is [holdfast.ErrConflict].
-func Resolve(ctx context.Context, e *holdfast.Engine, operation string, known []Resolution, o ...ResolveOption) (Run, error) {
+// Resolve records what a person knows about the effects of an uncertain step ([Visit.Uncertain]), identified
+// by its operation ([Visit.Operation]), and returns the run. It stores each known result, also if other effects
+// stay unknown; then the step stays uncertain. Otherwise the handler of the step resumes it
+// with the results, or the step ends: with [EndWith], or with success if an opaque body is known to
+// have acted. If the step is not uncertain, a resolution contradicts a known result, or an effect
+// stays unknown with EndWith, the error is [holdfast.ErrConflict].
+func Resolve(ctx context.Context, e *holdfast.Engine, operation string, known []holdfast.Resolution, o ...ResolveOption) (Run, error) {
 	var with resolveOptions
 	for _, option := range o {
 		option.resolve(&with)
 	}
-	all := make([]runengine.Known, len(known))
+	all := make([]effects.Resolution, len(known))
 	for i, k := range known {
 		if err := effects.CheckCall(strings.TrimPrefix(k.Name, "$"), k.Ordinal); err != nil {
 			return Run{}, err
 		}
-		all[i] = runengine.Known{Name: k.Name, Ordinal: k.Ordinal, Happened: k.Happened, Result: k.Result}
+		all[i] = effects.Resolution(k)
 	}
 	l, err := localOf(engine.Of(e)).Executor.Resolve(ctx, engine.Of(e), operation, all, string(with.ending), with.actor)
 	return public(l.Run), err
+}
+
+// UncertainStep is a step that waits for [Resolve], with the effects in its journal.
+type UncertainStep struct {
+	Run string
+	Visit
+	Effects []holdfast.EffectInfo
+}
+
+// ListUncertain iterates over the uncertain steps of all runs in the context's workspace, ordered by operation.
+func ListUncertain(ctx context.Context, d holdfast.Doer) iter.Seq2[UncertainStep, error] {
+	return store.Seq(func(after UncertainStep, limit int) ([]UncertainStep, error) {
+		found, err := runengine.Uncertain(ctx, store.DoerOf(d), after.Operation, limit)
+		all := make([]UncertainStep, len(found))
+		for i, l := range found {
+			if all[i], err = uncertain(ctx, d, l); err != nil {
+				return nil, err
+			}
+		}
+		return all, err
+	}, func(s UncertainStep) UncertainStep { return s })
+}
+
+func uncertain(ctx context.Context, d holdfast.Doer, l runengine.ClaimedStep) (UncertainStep, error) {
+	step := UncertainStep{Run: l.Run.ID, Visit: visit(l.Run.ID, l.Step)}
+	journal, err := l.Journal(ctx, store.DoerOf(d))
+	for _, x := range journal {
+		step.Effects = append(step.Effects, holdfast.EffectInfo{Name: x.Name, Ordinal: x.Ordinal, Key: effects.Key(step.Operation, x.Name, x.Ordinal),
+			State: holdfast.EffectState(x.State), Policy: holdfast.EffectPolicy(x.Policy), Result: x.Result, Since: x.BegunAt})
+	}
+	return step, err
 }

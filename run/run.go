@@ -16,10 +16,10 @@ import (
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
-// Status is the status of a run or a step.
+// Status is the status of a run.
 type Status string
 
-// The statuses of runs. A step is never PAUSED, and may be SKIPPED.
+// The statuses of runs.
 const (
 	Pending   Status = "PENDING"   // not begun
 	Running   Status = "RUNNING"   // a step is in flight or due
@@ -28,7 +28,20 @@ const (
 	Completed Status = "COMPLETED" // final
 	Failed    Status = "FAILED"    // final, unless [Retry] continues it
 	Cancelled Status = "CANCELLED" // final
-	Skipped   Status = "SKIPPED"   // a step whose branch was not taken
+)
+
+// StepStatus is the status of a [Visit].
+type StepStatus string
+
+// The statuses of visits.
+const (
+	StepPending   StepStatus = "PENDING"   // not begun
+	StepRunning   StepStatus = "RUNNING"   // in flight or due
+	StepWaiting   StepStatus = "WAITING"   // for a time, a signal, a decision or a retry
+	StepCompleted StepStatus = "COMPLETED" // final
+	StepFailed    StepStatus = "FAILED"    // final, unless [Retry] continues the run
+	StepCancelled StepStatus = "CANCELLED" // final
+	StepSkipped   StepStatus = "SKIPPED"   // final: its branch was not taken
 )
 
 // Run is the state of a run at the time of the read.
@@ -136,7 +149,7 @@ type Visit struct {
 	// Operation identifies the visit: [Info.Operation], and the argument of [Resolve].
 	Operation string
 	Type      StepType
-	Status    Status
+	Status    StepStatus
 	Attempts  int
 	// Uncertain reports that the outcome of an effect is unknown: the step waits for [Resolve].
 	Uncertain             bool
@@ -149,9 +162,11 @@ type Visit struct {
 func ListSteps(ctx context.Context, d holdfast.Doer, id string) iter.Seq2[Visit, error] {
 	return store.Seq(func(after runengine.Step, limit int) ([]runengine.Step, error) {
 		return runengine.Steps(ctx, store.DoerOf(d), id, after.N, limit)
-	}, func(s runengine.Step) Visit {
-		return Visit{s.Name, int(s.Visit), runengine.Operation(id, s.Name, s.Visit), StepType(s.Type), Status(s.Status), int(s.Attempts), s.Uncertain, s.Input, raw(s.Output), s.Error, s.StartedAt, s.FinishedAt}
-	})
+	}, func(s runengine.Step) Visit { return visit(id, s) })
+}
+
+func visit(id string, s runengine.Step) Visit {
+	return Visit{s.Name, int(s.Visit), runengine.Operation(id, s.Name, s.Visit), StepType(s.Type), StepStatus(s.Status), int(s.Attempts), s.Uncertain, s.Input, raw(s.Output), s.Error, s.StartedAt, s.FinishedAt}
 }
 
 // Await waits until a run has ended and returns it. If ctx ends first, Await returns the run as it last
@@ -212,16 +227,27 @@ func awaitServed(ctx context.Context, e *holdfast.Engine, id string) (r Run, ok 
 	}
 }
 
-// Send sends a signal to a run. The sender chooses the id, or passes "" to generate one. Sending
-// the same signal again has no further effect; if the content differs, Send returns
-// [holdfast.ErrConflict]. A run that is over accepts no signals: Send returns
-// [holdfast.ErrInvalidTransition].
-func Send(ctx context.Context, d holdfast.Doer, run, signal, id string, payload any) error {
+// SendOption is an option of [Send].
+type SendOption struct{ id string }
+
+// SignalID makes a signal idempotent: sending the same signal again has no further effect, and other content under the
+// same id returns [holdfast.ErrConflict]. An empty id makes Send return [holdfast.ErrValidation].
+func SignalID(id string) SendOption { return SendOption{id} }
+
+// Send sends a signal to a run. Without a [SignalID], each call sends another signal. A run that is over accepts no
+// signals: Send returns [holdfast.ErrInvalidTransition].
+func Send(ctx context.Context, d holdfast.Doer, id, signal string, payload any, o ...SendOption) error {
 	data, err := json.Marshal(payload)
 	if err != nil {
 		return fault.New(fault.Validation, "the payload cannot be encoded as JSON: %v", err)
 	}
-	_, err = runengine.Send(ctx, store.DoerOf(d), runengine.Signal{Run: run, ID: id, Type: signal, Payload: data})
+	s := runengine.Signal{Run: id, Type: signal, Payload: data}
+	for _, option := range o {
+		if s.ID = option.id; s.ID == "" {
+			return fault.New(fault.Validation, "the id of a signal must not be empty: omit SignalID to generate one")
+		}
+	}
+	_, err = runengine.Send(ctx, store.DoerOf(d), s)
 	return err
 }
 

@@ -44,8 +44,8 @@ func TestARunFromStartToEnd(t *testing.T) {
 		}, run.Idempotent()),
 		run.If("enough", "state.reminded >= 2", "pause", "remind"),
 		run.Wait("pause", 10*time.Millisecond),
-		run.Signal("paid", "payment", time.Hour),
-		run.Approval("ask", "=\"Close \" + input.id + \"?\"", time.Hour, run.For("manager")),
+		run.Signal("paid", "payment", run.Timeout(time.Hour)),
+		run.Approval("ask", "=\"Close \" + input.id + \"?\"", run.Timeout(time.Hour), run.For("manager")),
 		run.Task("close", func(_ context.Context, in struct {
 			Paid int `json:"paid"`
 		}) (string, error) {
@@ -59,7 +59,7 @@ func TestARunFromStartToEnd(t *testing.T) {
 		if err != nil || !created {
 			t.Fatal(created, err)
 		}
-		if err := run.Send(ctx, hf, r.ID, "payment", "s1", order{"o1", 700}); err != nil {
+		if err := run.Send(ctx, hf, r.ID, "payment", order{"o1", 700}, run.SignalID("s1")); err != nil {
 			t.Fatal(err)
 		}
 		var asked []run.ApprovalRequest
@@ -96,7 +96,7 @@ func TestARunFromStartToEnd(t *testing.T) {
 
 // Verifies that a command with ExpectVersion applies only at that version.
 func TestACommandAtAnExpectedVersion(t *testing.T) {
-	def := run.Define("waits", "1", run.Signal("paid", "payment", 0))
+	def := run.Define("waits", "1", run.Signal("paid", "payment"))
 	type command = func(context.Context, holdfast.Doer, string, ...run.CommandOption) (run.Run, error)
 	for name, do := range map[string]command{"Cancel": run.Cancel, "Pause": run.Pause, "Resume": run.Resume, "Retry": run.Retry} {
 		t.Run(name, func(t *testing.T) {

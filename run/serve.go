@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -19,8 +20,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/wake"
 )
 
-// parallel is the number of steps that a node runs at once. If there are several workspaces, one
-// workspace gets at most two thirds of it.
+// parallel is the default number of steps that a node runs at once.
 const parallel = 96
 
 // maintenance serves the runs of an engine: it runs their steps, releases leases that a crash
@@ -57,6 +57,18 @@ func Lease(d time.Duration) holdfast.Part {
 			return fault.New(fault.Validation, "the lease on run steps must be between %s and 24h, got %s", shortestLease, d)
 		}
 		maintenanceOf(engine.Of(e)).Worker.Lease = d
+		return nil
+	})
+}
+
+// MaxWorkers limits how many steps of runs this node runs at the same time; 0 means the default of 96. If there are
+// several workspaces, one workspace gets at most two thirds of it. Pass it to [holdfast.Open].
+func MaxWorkers(n int) holdfast.Part {
+	return part(func(e *holdfast.Engine) error {
+		if n < 0 {
+			return fault.New(fault.Validation, "MaxWorkers must not be negative, got %d", n)
+		}
+		maintenanceOf(engine.Of(e)).Worker.MaxConcurrency = cmp.Or(n, parallel)
 		return nil
 	})
 }

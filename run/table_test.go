@@ -31,8 +31,8 @@ func simple() *run.Definition {
 	return run.Define("simple", "1",
 		run.Remote("first", "w", run.Idempotent(), run.WithRetry(holdfast.RetryPolicy{MaxAttempts: 2, Backoff: time.Second})),
 		run.Remote("second", "w", run.Idempotent(), run.WithRetry(holdfast.RetryPolicy{MaxAttempts: 1, Backoff: time.Second})),
-		run.Signal("told", "news", time.Hour),
-		run.Approval("ask", "Yes?", time.Hour),
+		run.Signal("told", "news", run.Timeout(time.Hour)),
+		run.Approval("ask", "Yes?", run.Timeout(time.Hour)),
 		run.Remote("last", "w", run.Idempotent()))
 }
 
@@ -148,7 +148,7 @@ var to = map[string]func(b *bench){
 	"COMPLETED/COMPLETED": func(b *bench) {
 		b.complete(b.take())
 		b.complete(b.take())
-		b.ok(run.Send(b.ctx, b.e, b.id, "news", "n", 1))
+		b.ok(run.Send(b.ctx, b.e, b.id, "news", 1, run.SignalID("n")))
 		b.tick()
 		_, err := run.Decide(b.ctx, b.e, runengine.ApprovalID(b.id, "ask", 1), run.Decision{Status: run.Approved}, run.By("ann"))
 		b.ok(err)
@@ -289,7 +289,7 @@ func TestCancelRacesEverything(t *testing.T) {
 			return err
 		}, []string{"FAILED", "CANCELLED"}},
 		"signal": {"WAITING/WAITING", func(b *bench, _ *runengine.ClaimedStep) error {
-			err := run.Send(b.ctx, b.e, b.id, "news", "n", 1)
+			err := run.Send(b.ctx, b.e, b.id, "news", 1, run.SignalID("n"))
 			if err == nil {
 				b.tick()
 			}
@@ -319,7 +319,7 @@ func TestCancelRacesEverything(t *testing.T) {
 				b := newBench(t, e, simple())
 				if race.bring == "WAITING/approval" {
 					to["WAITING/WAITING"](b)
-					b.ok(run.Send(b.ctx, b.e, b.id, "news", "n", 1))
+					b.ok(run.Send(b.ctx, b.e, b.id, "news", 1, run.SignalID("n")))
 					b.tick()
 					b.is("WAITING", "ask", "WAITING")
 				} else {

@@ -25,7 +25,7 @@ import (
 func TestASignalThatWaitedWakesANewStep(t *testing.T) {
 	t.Parallel()
 	url := holdfasttest.PostgreSQL(t)
-	def := run.Define("one", "1", run.Remote("first", "w", run.Idempotent()), run.Signal("told", "news", time.Hour))
+	def := run.Define("one", "1", run.Remote("first", "w", run.Idempotent()), run.Signal("told", "news", run.Timeout(time.Hour)))
 	b := newBench(t, holdfasttest.OpenOn(t, holdfasttest.At(url), def), def)
 	l := b.take()
 	b.ok(errors.Join(storetest.Queue(t, url, `SELECT FROM holdfast.run WHERE id = $1 FOR UPDATE`, []any{b.id}, nil,
@@ -33,7 +33,7 @@ func TestASignalThatWaitedWakesANewStep(t *testing.T) {
 			_, err := b.executor().Complete(b.ctx, engine.Of(b.e), l, runengine.Ended{Output: []byte(`1`)})
 			return err
 		},
-		func() error { return run.Send(b.ctx, b.e, b.id, "news", "1", "n") })...))
+		func() error { return run.Send(b.ctx, b.e, b.id, "news", "n", run.SignalID("1")) })...))
 	b.tick()
 	b.is("COMPLETED", "told", "COMPLETED")
 }

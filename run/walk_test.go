@@ -85,7 +85,7 @@ var byOthers = []move{
 		}
 		return w.do(runengine.Cancel)
 	}},
-	{"signal", func(w *walk) error { return run.Send(w.ctx, w.e, w.id, "news", "", 1) }},
+	{"signal", func(w *walk) error { return run.Send(w.ctx, w.e, w.id, "news", 1) }},
 	{"decide", func(w *walk) error {
 		v := run.Decision{Status: []run.ApprovalStatus{run.Approved, run.Rejected}[w.rnd.IntN(2)]}
 		_, err := run.Decide(w.ctx, w.e, runengine.ApprovalID(w.id, "k", w.live().Step.Visit), v, run.By("x"))
@@ -97,8 +97,11 @@ var byOthers = []move{
 		return nil
 	}},
 	{"expire", func(w *walk) error { _, err := w.executor().Expire(w.ctx, engine.Of(w.e), w.at); return err }},
-	{"resolve", func(w *walk) error { return w.settle(nil, []string{"", "success", "failure"}[w.rnd.IntN(3)]) }},
-	{"resolve not done", func(w *walk) error { return w.settle([]runengine.Known{{Name: effects.Body}}, "") }},
+	{"resolve", func(w *walk) error {
+		known := []effects.Resolution{{Name: effects.Body, Happened: w.rnd.IntN(2) == 0}}
+		return w.settle(known[:w.rnd.IntN(2)], []string{"", "success", "failure"}[w.rnd.IntN(3)])
+	}},
+	{"resolve not done", func(w *walk) error { return w.settle([]effects.Resolution{{Name: effects.Body}}, "") }},
 }
 
 func (w *walk) fail(f runengine.Failure) error {
@@ -106,7 +109,7 @@ func (w *walk) fail(f runengine.Failure) error {
 	return err
 }
 
-func (w *walk) settle(known []runengine.Known, outcome string) error {
+func (w *walk) settle(known []effects.Resolution, outcome string) error {
 	l := w.live()
 	_, err := w.executor().Resolve(w.ctx, engine.Of(w.e), l.Operation(), known, outcome, "ann")
 	return err
@@ -211,8 +214,8 @@ func randomFrom(first string) *run.Definition {
 		run.If("from", "input.cents > 0", first, "end"),
 		run.Remote("a", "w", run.Opaque(), run.WithRetry(holdfast.RetryPolicy{MaxAttempts: 2, Backoff: time.Second}), run.OnFailure("s")),
 		run.Remote("b", "w", run.Journaled(), run.WithRetry(holdfast.RetryPolicy{MaxAttempts: 2, Backoff: time.Second})),
-		run.Signal("s", "news", time.Hour, run.OnTimeout("k")),
-		run.Approval("k", "?", time.Hour),
+		run.Signal("s", "news", run.Timeout(time.Hour), run.OnTimeout("k")),
+		run.Approval("k", "?", run.Timeout(time.Hour)),
 		run.Fire("f", "invoice", "i1", "close", "system"),
 		run.If("again", "steps.f.visit < 3", "a", "end"))
 }

@@ -96,9 +96,9 @@ func TestBudgetSpentByDeciding(t *testing.T) {
 // goes before what its kind says.
 func TestBudget(t *testing.T) {
 	for name, make := range map[string]func(*testing.T) *scope.Store{
-		"memory": func(*testing.T) *scope.Store { return scope.InMemory(budgeted...) },
+		"memory": func(t *testing.T) *scope.Store { return memory(t, budgeted...) },
 		"files": func(t *testing.T) *scope.Store {
-			s, err := scope.InFiles(t.TempDir(), budgeted...)
+			s, err := scope.FileStore(t.TempDir(), budgeted...)
 			if err != nil {
 				t.Fatal(err)
 			}

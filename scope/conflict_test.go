@@ -92,7 +92,7 @@ func TestExhausted(t *testing.T) {
 // TestRetriesOfAKind verifies that a kind's retries hold where a handle says nothing.
 func TestRetriesOfAKind(t *testing.T) {
 	dir := t.TempDir()
-	files, err := scope.InFiles(dir, scope.Kind{Name: "thing", MaxAttempts: 2})
+	files, err := scope.FileStore(dir, scope.Kind{Name: "thing", MaxAttempts: 2})
 	if err != nil {
 		t.Fatal(err)
 	}

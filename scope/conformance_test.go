@@ -68,12 +68,12 @@ func TestConformanceOverTime(t *testing.T) {
 	for _, c := range timedCases {
 		t.Run(c.name, func(t *testing.T) {
 			t.Run("memory", func(t *testing.T) {
-				inBubble(t, func() *scope.Store { return scope.InMemory(timedKinds...) }, c.run)
+				inBubble(t, func() *scope.Store { return memory(t, timedKinds...) }, c.run)
 			})
 			t.Run("files", func(t *testing.T) {
 				dir := t.TempDir()
 				inBubble(t, func() *scope.Store {
-					s, err := scope.InFiles(dir, timedKinds...)
+					s, err := scope.FileStore(dir, timedKinds...)
 					if err != nil {
 						t.Fatal(err)
 					}

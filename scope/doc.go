@@ -18,7 +18,7 @@
 //	})
 //
 // The verbs are the same wherever the state is stored: in an engine's database or inside one of its
-// transactions ([In]), in memory ([Memory], [InMemory]), or in files ([InFiles]).
+// transactions ([In]), in memory ([Memory], [MemoryStore]), or in files ([FileStore]).
 //
 // # How a change is made
 //

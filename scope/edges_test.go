@@ -39,7 +39,7 @@ func TestSweepTakesTheLockOfWriters(t *testing.T) {
 	for _, workspace := range []string{"short", capitals} {
 		dir := t.TempDir()
 		synctest.Test(t, func(t *testing.T) {
-			store, err := scope.InFiles(dir)
+			store, err := scope.FileStore(dir)
 			e := &env{T: t, ctx: holdfast.InWorkspace(context.Background(), workspace), own: store}
 			e.ok(err)
 			_, err = e.raw("u", scope.TTL(time.Minute)).Inc(e.ctx, "n", 1)
@@ -112,7 +112,7 @@ func TestSweepOfAnyFolder(t *testing.T) {
 	for _, name := range []string{"plain", "a[b]", "a[b", "a*?", `a\b`} {
 		dir := filepath.Join(t.TempDir(), name)
 		synctest.Test(t, func(t *testing.T) {
-			store, err := scope.InFiles(dir)
+			store, err := scope.FileStore(dir)
 			e := &env{T: t, ctx: freshWorkspace(), own: store}
 			e.ok(err)
 			_, err = e.raw("u", scope.TTL(time.Minute)).Inc(e.ctx, "n", 1)

@@ -75,7 +75,7 @@ func (e *env) other() *env {
 func open(t testing.TB, where string) *env {
 	t.Helper()
 	if folder, ok := strings.CutPrefix(where, "files:"); ok {
-		own, err := scope.InFiles(folder)
+		own, err := scope.FileStore(folder)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -85,9 +85,19 @@ func open(t testing.TB, where string) *env {
 	return &env{hf: hf, where: where, pass: func(d time.Duration) { holdfasttest.Advance(t, hf, d) }}
 }
 
+// memory returns a store in memory.
+func memory(t testing.TB, kinds ...scope.Kind) *scope.Store {
+	t.Helper()
+	s, err := scope.MemoryStore(kinds...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
 // stores are the stores that there are, by name.
 var stores = map[string]func(testing.TB) *env{
-	"memory":   func(testing.TB) *env { return &env{own: scope.InMemory()} },
+	"memory":   func(t testing.TB) *env { return &env{own: memory(t)} },
 	"files":    func(t testing.TB) *env { return open(t, "files:"+t.TempDir()) },
 	"sqlite":   func(t testing.TB) *env { return open(t, "sqlite:"+holdfasttest.SQLite(t)) },
 	"postgres": func(t testing.TB) *env { return open(t, holdfasttest.PostgreSQL(t)) },

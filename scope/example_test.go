@@ -17,7 +17,10 @@ func ExampleScope_Atomic() {
 		Cents int      `json:"cents"`
 		Items []string `json:"items"`
 	}
-	store := scope.InMemory()
+	store, err := scope.MemoryStore()
+	if err != nil {
+		log.Fatal(err)
+	}
 	ctx := context.Background()
 	cart := scope.Of[Cart](store, scope.Session, "s-17")
 	if _, err := cart.Inc(ctx, "cents", 250); err != nil {

@@ -23,11 +23,11 @@ import (
 	"github.com/holdfast-go/holdfast/internal/wake"
 )
 
-// InFiles returns a store with one file per scope, in a folder that any number of processes on one machine may share. A
+// FileStore returns a store with one file per scope, in a folder that any number of processes on one machine may share. A
 // new file is written next to the old one, flushed, and renamed over it, under a lock that the operating system
 // releases when a process dies. After a crash at any moment, the file therefore contains either the old state or the
 // new one. The folder must be on a file system that supports locks (not every network file system does).
-func InFiles(dir string, kinds ...Kind) (*Store, error) {
+func FileStore(dir string, kinds ...Kind) (*Store, error) {
 	f := &fileBackend{dir: dir, hub: wake.NewHub(), piles: make(map[container]*pile)}
 	f.ownVerbs = ownVerbs{f}
 	if err := f.common.declare(kinds); err != nil {

@@ -144,7 +144,7 @@ func (p *program) everything(t *testing.T, hf *holdfast.Engine) {
 	if _, _, err := p.chase.Start(ctx, hf, 1); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := batch.PutWallet(ctx, hf, "w", true); err != nil {
+	if _, err := batch.PutWallet(ctx, hf, "w", batch.AllowNegative()); err != nil {
 		t.Fatal(err)
 	}
 	work := func(yield func(batch.NewItem[int]) bool) {

@@ -90,7 +90,7 @@ func (e *env) count(table string) (n int) {
 func TestNoFileIsLeftOfWhatEnded(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
-		store, err := scope.InFiles(dir)
+		store, err := scope.FileStore(dir)
 		e := &env{T: t, ctx: freshWorkspace(), own: store}
 		e.ok(err)
 		e.createExpiring(100)
@@ -134,7 +134,7 @@ func (e *env) files(dir string, hidden bool) (names []string) {
 // grow for ever otherwise.
 func TestMemoryForgets(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		e := &env{T: t, ctx: freshWorkspace(), own: scope.InMemory()}
+		e := &env{T: t, ctx: freshWorkspace(), own: memory(t)}
 		for round := range 10 {
 			for i := range 1000 {
 				_, err := e.raw(fmt.Sprintf("%d-%d", round, i), scope.TTL(time.Minute)).Inc(e.ctx, "n", 1)

@@ -14,20 +14,25 @@ import (
 // Store stores scopes outside any engine. It is safe for concurrent use.
 type Store struct{ backend backend }
 
-// InMemory returns a store that lives as long as the program. If the kinds are invalid, every
-// operation on the store returns the error.
-func InMemory(kinds ...Kind) (s *Store) {
+// MemoryStore returns a store that lives as long as the program.
+func MemoryStore(kinds ...Kind) (*Store, error) {
+	m := newMemory()
+	if err := m.common.declare(kinds); err != nil {
+		return nil, err
+	}
+	return &Store{m}, nil
+}
+
+func newMemory() *memoryBackend {
 	m := &memoryBackend{cells: make(map[container]cell), floors: make(map[container]int64), hub: wake.NewHub()}
 	m.ownVerbs = ownVerbs{m}
-	m.bad = m.common.declare(kinds)
-	return &Store{m}
+	return m
 }
 
 // memoryBackend stores scopes in memory. Callers queue, so no writer is ever faster than another.
 type memoryBackend struct {
 	ownVerbs
 	common state
-	bad    error // error of the declared kinds
 	hub    *wake.Hub
 
 	mu     sync.Mutex
@@ -39,7 +44,7 @@ type memoryBackend struct {
 
 func (m *memoryBackend) state() *state               { return &m.common }
 func (m *memoryBackend) traits() traits              { return traits{queued: true, alone: true} }
-func (m *memoryBackend) ready(context.Context) error { return m.bad }
+func (m *memoryBackend) ready(context.Context) error { return nil }
 
 func (m *memoryBackend) get(ctx context.Context, kind, id string) (scopestore.Scope, error) {
 	now, at := clock.Now(), container{workspace: store.WorkspaceOf(ctx), kind: kind, id: id}

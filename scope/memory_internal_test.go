@@ -10,7 +10,7 @@ import (
 // of a large state does, is made while all other containers can be used: only who is at the
 // same one waits for it.
 func TestMemoryIsFreeWhileAChangeIsMade(t *testing.T) {
-	m := InMemory().backend.(*memoryBackend)
+	m := newMemory()
 	called := false
 	_, err := m.change(context.Background(), "thing", "u", func(c cell, now time.Time) (cell, answer) {
 		called = true

@@ -36,7 +36,7 @@ func serveCommands(where string) error {
 	ctx := context.Background()
 	var ledgers func(string, ...scope.Option) scope.Scope[ledger]
 	if folder, ok := strings.CutPrefix(where, "files:"); ok {
-		files, err := scope.InFiles(folder)
+		files, err := scope.FileStore(folder)
 		if err != nil {
 			return err
 		}

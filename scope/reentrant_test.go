@@ -57,7 +57,7 @@ func TestNestedOnTheSameContainer(t *testing.T) {
 			e.ok(err)
 			_, err = at[cart](e, "other", "u").Inc(ctx, "total", 1)
 			e.ok(err)
-			_, err = scope.Of[cart](scope.InMemory(), "thing", "u").Inc(ctx, "total", 1)
+			_, err = scope.Of[cart](memory(e), "thing", "u").Inc(ctx, "total", 1)
 			e.ok(err)
 		})
 		_, err := u.Inc(e.ctx, "n", 1)
@@ -170,7 +170,7 @@ func TestNestedInOppositeOrder(t *testing.T) {
 	})
 	t.Run("memory, as it is by default", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			e := &env{T: t, own: scope.InMemory(), ctx: freshWorkspace()}
+			e := &env{T: t, own: memory(t), ctx: freshWorkspace()}
 			begun := clock.Now()
 			told, met := opposite(e)
 			e.equal("they met", free(e, told, met), true)

@@ -50,7 +50,7 @@ func Of[T any](s *Store, kind, id string, o ...Option) Scope[T] {
 }
 
 // Memory returns a handle on a new scope in memory that no other handle shares.
-func Memory[T any](o ...Option) Scope[T] { return Of[T](InMemory(), "memory", "-", o...) }
+func Memory[T any](o ...Option) Scope[T] { return handled[T](newMemory(), "memory", "-", o) }
 
 func handled[T any](in backend, kind, id string, o []Option) Scope[T] {
 	h := &handle{backend: in, kind: kind, id: id}

@@ -253,7 +253,7 @@ func TestAWatchOutlivesAnOutage(t *testing.T) {
 // letter: nothing while nothing has changed, and each state once.
 func TestAWatcherIsToldWhatIsNew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		e := &env{T: t, ctx: freshWorkspace(), own: scope.InMemory()}
+		e := &env{T: t, ctx: freshWorkspace(), own: memory(t)}
 		ctx, cancel := context.WithCancel(e.ctx)
 		news := changesOf(ctx, at[cart](e, "thing", "u"))
 		quiet := func() {
@@ -297,11 +297,11 @@ func TestWatchOfWhatEnds(t *testing.T) {
 		cancel()
 	}
 	each(t, ends, "sqlite", "postgres")
-	t.Run("memory", func(t *testing.T) { inBubble(t, func() *scope.Store { return scope.InMemory() }, ends) })
+	t.Run("memory", func(t *testing.T) { inBubble(t, func() *scope.Store { return memory(t) }, ends) })
 	t.Run("files", func(t *testing.T) {
 		folder := t.TempDir()
 		inBubble(t, func() *scope.Store {
-			own, err := scope.InFiles(folder)
+			own, err := scope.FileStore(folder)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -410,11 +410,10 @@ func TestMemory(t *testing.T) {
 	if err != nil || s.State.Total != 1 || s.Version != 0 {
 		t.Errorf("%+v, %v", s, err)
 	}
-	bad := scope.Of[cart](scope.InMemory(scope.Kind{Name: "a"}, scope.Kind{Name: "a"}), "a", "u")
-	if _, err := bad.Get(ctx); !errors.Is(err, holdfast.ErrConflict) {
+	if _, err := scope.MemoryStore(scope.Kind{Name: "a"}, scope.Kind{Name: "a"}); !errors.Is(err, holdfast.ErrConflict) {
 		t.Errorf("kind declared twice: got %v, want ErrConflict", err)
 	}
-	if _, err := scope.InFiles(t.TempDir(), scope.Kind{Name: "a/b"}); !errors.Is(err, holdfast.ErrValidation) {
+	if _, err := scope.FileStore(t.TempDir(), scope.Kind{Name: "a/b"}); !errors.Is(err, holdfast.ErrValidation) {
 		t.Errorf("kind with an invalid name: got %v, want ErrValidation", err)
 	}
 }

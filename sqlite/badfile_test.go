@@ -285,12 +285,12 @@ func TestAloneRefusesAnotherProgramsDatabase(t *testing.T) {
 	path := dbPath(t)
 	others(t, path)
 	before := snapshot(t, filepath.Dir(path))
-	testkit.WantCode(t, openError(t, sqlite.File(path, sqlite.Alone()), quiet), fault.DatabaseForeign, path, "(1)")
+	testkit.WantCode(t, openError(t, sqlite.File(path, sqlite.Dedicated()), quiet), fault.DatabaseForeign, path, "(1)")
 	wantSame(t, filepath.Dir(path), before)
 
 	ours := dbPath(t)
 	for range 2 {
-		hf, err := holdfast.Open(t.Context(), sqlite.File(ours, sqlite.Alone()), quiet)
+		hf, err := holdfast.Open(t.Context(), sqlite.File(ours, sqlite.Dedicated()), quiet)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -216,7 +216,7 @@ func TestADatabaseFromBeforeTheFirstReleaseIsRefusedAndNotChanged(t *testing.T) 
 			closed, next := quiet, later(t, "-- min_reader: 3\nCREATE TABLE holdfast_more (id INTEGER);")
 			closed.NoMigrate = true
 			for name, db := range map[string]*sqlite.Database{
-				"this version": sqlite.File(path), "the server": sqlite.File(path, sqlite.Alone()), "a later one": sqlite.File(path, next),
+				"this version": sqlite.File(path), "the server": sqlite.File(path, sqlite.Dedicated()), "a later one": sqlite.File(path, next),
 			} {
 				_, migrated := store.DatabaseOf(db).Migrate(t.Context(), options)
 				for what, err := range map[string]error{"Open": openError(t, db, quiet), "NoMigrate": openError(t, db, closed), "Migrate": migrated} {

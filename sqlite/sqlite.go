@@ -41,9 +41,9 @@ type opener struct{ *Database }
 // Option is an option of a database.
 type Option struct{ set func(*Database) }
 
-// Alone rejects a file that contains another program's tables but none of Holdfast's. The server uses this option, so that
+// Dedicated rejects a file that contains another program's tables but none of Holdfast's. The server uses this option, so that
 // a mistyped path does not add tables to another program's database.
-func Alone() Option { return Option{func(d *Database) { d.alone = true }} }
+func Dedicated() Option { return Option{func(d *Database) { d.alone = true }} }
 
 // Readers sets the number of read connections; the default is 4. Writes use one additional connection.
 func Readers(n int) Option { return Option{func(d *Database) { d.readers = max(n, 1) }} }

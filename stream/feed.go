@@ -54,15 +54,15 @@ func (p *feedPart) Register(ctx context.Context, e *holdfast.Engine) error {
 // except that "" is the beginning of the feed.
 type Cursor string
 
-// FeedEvent is an event of the feed. Its Position is a cursor: a read after it continues with the
+// FeedEvent is an event of the feed. A read after its Cursor continues with the
 // next event.
 type FeedEvent struct {
 	Event
-	Position Cursor
+	Cursor Cursor
 }
 
 // ReadFeed iterates over the events of the feed after a cursor, in order, up to the current end of the feed. A reader
-// that continues after the last Position sees each event once and misses none. Events that were removed from their
+// that continues after the last Cursor sees each event once and misses none. Events that were removed from their
 // streams are skipped. If the feed never returned the cursor, ReadFeed returns [holdfast.ErrValidation].
 func ReadFeed(ctx context.Context, d holdfast.Doer, after Cursor) iter.Seq2[FeedEvent, error] {
 	return store.Seq(func(last feed.Item, limit int) ([]feed.Item, error) {
@@ -85,9 +85,9 @@ func GetFeedHead(ctx context.Context, d holdfast.Doer) (Cursor, error) {
 	return cursor(last), err
 }
 
-// GetFeedPosition returns the position of an event in the feed. If the event has no position yet or does not exist, the
+// GetFeedCursor returns the cursor of an event in the feed. If the event has no position yet or does not exist, the
 // error is [holdfast.ErrNotFound].
-func GetFeedPosition(ctx context.Context, d holdfast.Doer, stream string, version Version) (Cursor, error) {
+func GetFeedCursor(ctx context.Context, d holdfast.Doer, stream string, version Version) (Cursor, error) {
 	position, err := feed.PositionOf(ctx, store.DoerOf(d), stream, int64(version))
 	if err == nil && position == 0 {
 		err = fault.New(fault.NotFound, "event %d of stream %q has no position in the feed", version, stream)

@@ -52,7 +52,7 @@ func TestReadFeedGoesOn(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					all, next = append(all, e), e.Position
+					all, next = append(all, e), e.Cursor
 					if read++; read == limit {
 						break
 					}
@@ -68,7 +68,7 @@ func TestReadFeedGoesOn(t *testing.T) {
 }
 
 // wantInOrder checks that the events of the default workspace are as numbered wrote
-// them, and that PositionOf returns their positions.
+// them, and that GetFeedCursor returns their cursors.
 func wantInOrder(t *testing.T, hf *holdfast.Engine, all []stream.FeedEvent, n int) {
 	t.Helper()
 	if len(all) != n {
@@ -82,8 +82,8 @@ func wantInOrder(t *testing.T, hf *holdfast.Engine, all []stream.FeedEvent, n in
 			t.Errorf("got %+v", e)
 		}
 		next[e.Stream]++
-		if p, err := stream.GetFeedPosition(t.Context(), hf, e.Stream, e.Version); err != nil || p != e.Position {
-			t.Errorf("position of %s %d: want %q, got %q (%v)", e.Stream, e.Version, e.Position, p, err)
+		if p, err := stream.GetFeedCursor(t.Context(), hf, e.Stream, e.Version); err != nil || p != e.Cursor {
+			t.Errorf("position of %s %d: want %q, got %q (%v)", e.Stream, e.Version, e.Cursor, p, err)
 		}
 	}
 }
@@ -109,7 +109,7 @@ func TestBadCursors(t *testing.T) {
 		if none, err := holdfast.Collect(stream.ReadFeed(t.Context(), hf, head)); err != nil || len(none) != 0 {
 			t.Errorf("at the end of the feed: got %+v, %v, want no events", none, err)
 		}
-		if c, err := stream.GetFeedPosition(t.Context(), hf, "s0", 7); !errors.Is(err, holdfast.ErrNotFound) || c != "" {
+		if c, err := stream.GetFeedCursor(t.Context(), hf, "s0", 7); !errors.Is(err, holdfast.ErrNotFound) || c != "" {
 			t.Errorf("position of a missing event: got %q, %v", c, err)
 		}
 	})
@@ -128,10 +128,10 @@ func TestFollowFeedEnds(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if last == e.Position || seen == 5 {
+				if last == e.Cursor || seen == 5 {
 					t.Errorf("%s %d was delivered twice", e.Stream, e.Version)
 				}
-				last = e.Position
+				last = e.Cursor
 				if seen++; seen%2 == 0 || seen == 5 {
 					break
 				}

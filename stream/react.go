@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
@@ -18,10 +19,11 @@ import (
 type Select struct {
 	// Events are the names of the events to deliver; none means every event.
 	Events []string
-	// Pattern is an RE2 pattern for stream names; "" means every user stream. A pattern that begins
-	// with ^\$ follows the histories that Holdfast writes: `^\$entity/invoice/` matches the history
-	// of every invoice.
+	// Pattern is an RE2 pattern for stream names; "" means every stream of the source.
 	Pattern string
+	// Source chooses the streams of the program (Events, the default) or the histories that Holdfast writes. A pattern
+	// for histories begins with ^\$: `^\$entity/invoice/` matches the history of every invoice.
+	Source Source
 }
 
 // Options are the options of a reaction. The zero value is ready to use.
@@ -49,6 +51,21 @@ type Options struct {
 	// Workspaces are the workspaces in which the reaction is registered; none means the default workspace. The reaction
 	// is served in every workspace where it is registered.
 	Workspaces []string
+}
+
+// MaxWorkers limits how many reaction events this node handles at the same time; 0 means the default of 16. If there are
+// several workspaces, one workspace gets at most two thirds of it. Pass it to [holdfast.Open].
+func MaxWorkers(n int) holdfast.Part { return maxWorkers(n) }
+
+type maxWorkers int
+
+// Register sets the limit on an engine.
+func (n maxWorkers) Register(_ context.Context, e *holdfast.Engine) error {
+	if n < 0 {
+		return fault.New(fault.Validation, "MaxWorkers must not be negative, got %d", n)
+	}
+	engine.Of(e).Reactions().MaxConcurrency = int(n)
+	return nil
 }
 
 // Delivery is one event, delivered to a reaction.
@@ -121,7 +138,14 @@ func (r *reaction) handle(ctx context.Context, d *reactions.Delivery) error {
 // check rejects options that a reaction cannot store.
 func (r *reaction) check() error {
 	p := r.o.Retry
+	own := strings.HasPrefix(r.sel.Pattern, reactions.Own)
 	switch {
+	case r.sel.Source != "" && r.sel.Source != Events && r.sel.Source != Histories:
+		return fault.New(fault.Validation, "reaction %q: Source must be Events or Histories, got %q", r.name, r.sel.Source)
+	case r.sel.Source == Histories && r.sel.Pattern != "" && !own:
+		return fault.New(fault.Validation, `reaction %q: a pattern for histories must begin with ^\$, got %q`, r.name, r.sel.Pattern)
+	case r.sel.Source != Histories && own:
+		return fault.New(fault.Validation, "reaction %q: a pattern that begins with ^\\$ matches histories: set Source to Histories", r.name)
 	case p.MaxAttempts < 0 || p.Backoff < 0 || p.MaxBackoff < 0:
 		return fault.New(fault.Validation, "reaction %q: MaxAttempts (%d), Backoff (%s) and MaxBackoff (%s) must not be negative", r.name, p.MaxAttempts, p.Backoff, p.MaxBackoff)
 	case p.Multiplier != 0 && p.Multiplier != 1 && p.Multiplier != 2:
@@ -135,6 +159,9 @@ func (r *reaction) check() error {
 // definition returns the reaction as it is stored, with defaults filled in.
 func (r *reaction) definition() reactions.Definition {
 	d := reactions.Definition{Name: r.name, Events: r.sel.Events, Streams: r.sel.Pattern, FromNow: r.o.FromNow, Options: reactions.DefaultOptions()}
+	if r.sel.Source == Histories && d.Streams == "" {
+		d.Streams = reactions.Own
+	}
 	p := r.o.Retry
 	if p.MaxAttempts > 0 {
 		d.MaxRetries = p.MaxAttempts - 1

@@ -3,11 +3,14 @@ package stream_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/testkit"
+	"github.com/holdfast-go/holdfast/scope"
 	"github.com/holdfast-go/holdfast/stream"
 )
 
@@ -36,4 +39,37 @@ func TestPriorityOfWholeSeconds(t *testing.T) {
 			t.Errorf("priority %s: got %v, want ErrValidation", p, err)
 		}
 	}
+}
+
+// Verifies that a pattern must fit the source of its streams: before, a pattern for histories that did not begin with ^\$
+// was accepted, and never matched.
+func TestSourceOfASelection(t *testing.T) {
+	none := func(context.Context, *stream.Delivery) error { return nil }
+	for _, sel := range []stream.Select{
+		{Source: stream.Histories, Pattern: `\$entity/`}, {Source: stream.Histories, Pattern: `^(\$run|\$batch)/`}, {Source: "other"},
+		{Pattern: `^\$entity/`}, {Source: stream.Events, Pattern: `^\$entity/`},
+	} {
+		_, err := holdfast.Open(t.Context(), holdfasttest.At(holdfasttest.SQLite(t)), holdfast.Config{}, stream.React("r", sel, none, stream.Options{}))
+		if !errors.Is(err, holdfast.ErrValidation) {
+			t.Errorf("selection %+v: got %v, want ErrValidation", sel, err)
+		}
+	}
+	got := make(chan string, 10)
+	react := func(name string, sel stream.Select) holdfast.Part {
+		return stream.React(name, sel, func(_ context.Context, d *stream.Delivery) error { got <- name + " " + d.Stream; return nil }, stream.Options{})
+	}
+	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
+		testkit.Run(t, e)
+		if _, err := scope.In[any](e, "cart", "c").Inc(t.Context(), "n", 1); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := stream.Append(t.Context(), e, "s", stream.Any, stream.Event{Name: "n"}); err != nil {
+			t.Fatal(err)
+		}
+		all := []string{<-got, <-got, <-got}
+		slices.Sort(all)
+		if want := []string{"all $scope/cart/c", "carts $scope/cart/c", "events s"}; !slices.Equal(all, want) {
+			t.Errorf("delivered %q, want %q", all, want)
+		}
+	}, react("all", stream.Select{Source: stream.Histories}), react("carts", stream.Select{Source: stream.Histories, Pattern: `^\$scope/cart/`}), react("events", stream.Select{Source: stream.Events}))
 }

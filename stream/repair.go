@@ -6,13 +6,14 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/reactions"
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
 // PositionFilter selects positions of reactions. The zero value selects every stream of every reaction in
-// the workspace, including the after-effects of lifecycles ($after:<lifecycle>:<handler>) and webhooks
-// ($hook:<id>). [Reset] resets after-effects and webhooks only if Reaction names one.
+// the workspace, including the after-effects of lifecycles ($after:<lifecycle>:<handler>) and
+// webhooks ($hook:<id>).
 type PositionFilter struct {
 	Reaction string   // "" for every reaction
 	Streams  []string // only these streams; empty for every stream
@@ -40,14 +41,14 @@ type Position struct {
 	Head      Version // the last version of the stream
 	Failures  int
 	Crashes   int
-	// LostDeliveries counts consecutive deliveries to remote workers that never responded.
-	LostDeliveries int
-	Blocked        bool
-	Error          string
-	Failing        Version // the version that failed, -1 for none
-	Holder         string  // holder of the lease, which ends at Until
-	Until          time.Time
-	DueAt          time.Time // time of the next attempt
+	// LostHandOuts counts consecutive hand-outs to remote workers that never responded.
+	LostHandOuts int
+	Blocked      bool
+	Error        string
+	Failing      Version // the version that failed, -1 for none
+	Holder       string  // holder of the lease, which ends at Until
+	Until        time.Time
+	DueAt        time.Time // time of the next attempt
 	// Generation counts the resets.
 	Generation int64
 	// ResetRequested reports that the position is reset when its current lease ends.
@@ -70,24 +71,36 @@ func ListPositions(ctx context.Context, d holdfast.Doer, f PositionFilter) iter.
 	}, position)
 }
 
-// Unblock lets blocked reactions continue at the event where they stopped.
-func Unblock(ctx context.Context, d holdfast.Doer, f PositionFilter) (RepairResult, error) {
-	return repair(ctx, d, "unblock", f)
+// Unblock lets a blocked reaction continue at the event where it stopped, on the streams that the filter selects. The
+// reaction "*" is every reaction, after-effect and webhook; an empty name is [holdfast.ErrValidation].
+func Unblock(ctx context.Context, d holdfast.Doer, reaction string, f PositionFilter) (RepairResult, error) {
+	return repair(ctx, d, "unblock", reaction, f)
 }
 
-// Skip lets reactions continue after the event that failed. Skip, [Unblock] and [Reset] record no actor.
-func Skip(ctx context.Context, d holdfast.Doer, f PositionFilter) (RepairResult, error) {
-	return repair(ctx, d, "skip", f)
+// Skip lets a reaction continue after the event that failed, also if the event only waits for a retry. The event is not
+// handled. The reaction is selected as by [Unblock]. Skip, [Unblock] and [Reset] record no actor.
+func Skip(ctx context.Context, d holdfast.Doer, reaction string, f PositionFilter) (RepairResult, error) {
+	return repair(ctx, d, "skip", reaction, f)
 }
 
-// Reset moves reactions back to the first stored event. Every event is delivered again, as a new operation.
-// After-effects and webhooks are reset only if [PositionFilter.Reaction] names one, because a reset would send messages
-// again. A leased stream is reset when its lease ends: the holder is asked to stop, and cannot renew the lease.
-func Reset(ctx context.Context, d holdfast.Doer, f PositionFilter) (RepairResult, error) {
-	return repair(ctx, d, "reset", f)
+// Reset moves a reaction back to the first stored event. Every event is delivered again, as a new operation. The
+// reaction is selected as by [Unblock], but "*" does not select after-effects and webhooks, which would send messages
+// again. A leased stream is reset when that lease ends: its holder gets a request to stop, and cannot renew the lease.
+func Reset(ctx context.Context, d holdfast.Doer, reaction string, f PositionFilter) (RepairResult, error) {
+	return repair(ctx, d, "reset", reaction, f)
 }
 
-func repair(ctx context.Context, d holdfast.Doer, how string, f PositionFilter) (RepairResult, error) {
+func repair(ctx context.Context, d holdfast.Doer, how, reaction string, f PositionFilter) (RepairResult, error) {
+	switch {
+	case reaction == "":
+		return RepairResult{}, fault.New(fault.Validation, "the name of the reaction must not be empty: set a name, or * for all reactions")
+	case f.Reaction != "" && f.Reaction != reaction:
+		return RepairResult{}, fault.New(fault.Validation, "the filter selects reaction %q, but the call repairs %q: leave PositionFilter.Reaction empty", f.Reaction, reaction)
+	case reaction != "*":
+		f.Reaction = reaction
+	default:
+		f.Reaction = ""
+	}
 	if reactions.Kind(f.Reaction) == "" {
 		return RepairResult{}, reactions.CheckName(f.Reaction)
 	}
@@ -121,6 +134,6 @@ func positions(all []reactions.Position) []Position {
 
 func position(p reactions.Position) Position {
 	return Position{Reaction: p.Reaction, Stream: p.Stream, Watermark: Version(p.Watermark), Due: Version(p.Due), Head: Version(p.Head),
-		Failures: p.Failures, Crashes: p.Crashes, LostDeliveries: p.Lost, Blocked: p.Blocked, Error: p.Error, Failing: Version(p.Failing),
+		Failures: p.Failures, Crashes: p.Crashes, LostHandOuts: p.Lost, Blocked: p.Blocked, Error: p.Error, Failing: Version(p.Failing),
 		Holder: p.Holder, Until: p.Until, DueAt: p.DueAt, Generation: p.Generation, ResetRequested: p.ResetRequested}
 }

@@ -80,12 +80,12 @@ type CancelledBatch struct {
 	Batch  Batch  `json:"batch"`
 }
 
-// Finalize accepts succeeded items: the named ones, or all.
-type Finalize struct {
+// AcceptItems accepts succeeded items: the named ones, or all.
+type AcceptItems struct {
 	Items *[]string `json:"items,omitempty" doc:"Keys of the items to accept; omit to accept all succeeded items. An empty list accepts none."`
 }
 
-// Finalized reports how many items were accepted.
-type Finalized struct {
+// Accepted reports how many items were accepted.
+type Accepted struct {
 	Accepted int64 `json:"accepted"`
 }

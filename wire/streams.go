@@ -92,8 +92,8 @@ type Reaction struct {
 	UpdatedAt    *Time    `json:"updatedAt"`
 }
 
-// TakeLeases is the request to claim streams of a reaction manually.
-type TakeLeases struct {
+// ClaimLeases is the request to claim streams of a reaction manually.
+type ClaimLeases struct {
 	By      string `json:"by"`
 	Limit   int    `json:"limit,omitempty"`
 	LeaseMs Millis `json:"leaseMs,omitempty"`

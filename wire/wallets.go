@@ -30,14 +30,14 @@ type LedgerEntry struct {
 
 // Audit is the result of checking ledgers against balances.
 type Audit struct {
-	Wallets int64        `json:"wallets"`
-	Entries int64        `json:"entries"`
-	Wrong   []AuditWrong `json:"wrong"`
+	Wallets int64         `json:"wallets"`
+	Entries int64         `json:"entries"`
+	Wrong   []Discrepancy `json:"wrong"`
 }
 
-// AuditWrong is a wallet whose ledger is inconsistent. ID is the number of the first inconsistent
+// Discrepancy is a wallet whose ledger is inconsistent. ID is the number of the first inconsistent
 // entry, or 0 if the entries are consistent but do not match the wallet.
-type AuditWrong struct {
+type Discrepancy struct {
 	Wallet  string `json:"wallet"`
 	ID      int64  `json:"id"`
 	Message string `json:"message"`

@@ -16,14 +16,6 @@ import (
 // Time is a time in the format of the API.
 type Time struct{ time.Time }
 
-// At returns a Time, or nil for the zero time.
-func At(t time.Time) *Time {
-	if t.IsZero() {
-		return nil
-	}
-	return &Time{t}
-}
-
 const layout = "2006-01-02T15:04:05.000Z07:00"
 
 // MarshalText writes the time in UTC, to the millisecond.

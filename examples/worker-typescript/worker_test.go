@@ -163,9 +163,11 @@ func await(t *testing.T, what string, c <-chan struct{}) {
 // charged, that events of a reaction are handled, and that SIGTERM stops the worker cleanly.
 func TestTheWorkerInTypeScript(t *testing.T) {
 	file := built(t)
-	o := httpapi.Options{NoKeys: true}
 	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
-		api := httpapi.New(e, o)
+		api := httpapi.New(httpapi.Options{NoKeys: true})
+		if err := api.Register(t.Context(), e); err != nil {
+			t.Fatal(err)
+		}
 		srv := httptest.NewServer(api)
 		ctx, cancel := context.WithCancel(context.Background())
 		var running sync.WaitGroup
@@ -189,7 +191,7 @@ func TestTheWorkerInTypeScript(t *testing.T) {
 		must(err)
 		_, err = c.PutHandler(ctx, "Mail", wire.PutHandler{Kind: "worker", Safety: "idempotent"})
 		must(err)
-		_, err = c.PutLifecycle(ctx, "invoice", config, false)
+		_, err = c.PutLifecycle(ctx, "invoice", config)
 		must(err)
 		_, err = c.PutReaction(ctx, "mail", wire.PutReaction{Events: []string{"overdue"}, Handler: "Mail"})
 		must(err)
@@ -208,7 +210,7 @@ func TestTheWorkerInTypeScript(t *testing.T) {
 		must(first.cmd.Process.Signal(syscall.SIGKILL))
 		_ = first.cmd.Wait()
 		holdfasttest.Advance(t, e, 2*time.Minute)
-		holdfasttest.Round(ctx, e) // runs the janitor now
+		holdfasttest.Round(t, e) // runs the janitor now
 		second := start(t, file, srv.URL, far.URL, "w2")
 		waiting.Wait()
 		must(err)
@@ -243,5 +245,5 @@ func TestTheWorkerInTypeScript(t *testing.T) {
 		if err := second.cmd.Wait(); err != nil || second.errors.Len() > 0 {
 			t.Errorf("the worker ended with %v: %s", err, second.errors)
 		}
-	}, httpapi.Handlers(o), stream.Feed(stream.FeedOptions{}))
+	}, stream.Feed(stream.FeedOptions{}))
 }

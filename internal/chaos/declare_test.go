@@ -49,10 +49,10 @@ func (r *rig) declare() *load {
 		must(admin.PutHandler(t.Context(), name, h))
 	}
 	for name, config := range lifecycles {
-		must(admin.PutLifecycle(t.Context(), name, json.RawMessage(config), false))
+		must(admin.PutLifecycle(t.Context(), name, json.RawMessage(config)))
 	}
 	for _, policy := range []string{"Hold", "Retry", "Probe", "Opaque"} {
-		must(admin.DefineWorkflow(t.Context(), json.RawMessage(fmt.Sprintf(chase, policy)), false))
+		must(admin.PutDefinition(t.Context(), json.RawMessage(fmt.Sprintf(chase, policy))))
 	}
 	many := 1000
 	soon := &wire.Backoff{Kind: "fixed", BaseMs: 50, MaxMs: 50}

@@ -38,7 +38,7 @@ func kills(t *testing.T, binary, db string) {
 	if _, err := request(ctx, admin, with2(api.PutHandler, "Step", wire.PutHandler{Kind: "worker", Safety: "idempotent"})); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := request(ctx, admin, with2(api.DefineWorkflow, json.RawMessage(twoSteps), false)); err != nil {
+	if _, err := request(ctx, admin, with1(api.PutDefinition, json.RawMessage(twoSteps))); err != nil {
 		t.Fatal(err)
 	}
 	var ids []string

@@ -318,7 +318,7 @@ func (l *load) batch(ctx context.Context, r *rand.Rand) {
 			_, known, _ := submit(ctx, l, "batches", with1(api.CancelBatch, b.id))
 			b.cancelled = known == acked
 		case what == 1:
-			_, _, _ = submit(ctx, l, "batches", with2(api.FinalizeBatch, b.id, wire.Finalize{}))
+			_, _, _ = submit(ctx, l, "batches", with1(api.AcceptAllItems, b.id))
 		}
 		l.note(func() { l.batches = append(l.batches, b) })
 	})

@@ -114,7 +114,7 @@ func (b *bench) setup(poison int) {
 	b.t.Helper()
 	ctx, two := b.t.Context(), 2
 	b.must(b.c.PutReaction(ctx, "r-"+b.round, wire.PutReaction{Events: []string{"*"}, Streams: "^" + b.round + "-", Handler: "Stream", MaxDeaths: &two}))
-	b.must(b.c.DefineWorkflow(ctx, json.RawMessage(fmt.Sprintf(`{"name": %q, "version": "1", "steps": [{"name": "do", "type": "task", "handler": "Step"}]}`, b.round)), false))
+	b.must(b.c.PutDefinition(ctx, json.RawMessage(fmt.Sprintf(`{"name": %q, "version": "1", "steps": [{"name": "do", "type": "task", "handler": "Step"}]}`, b.round))))
 	items := make([]wire.NewItem, each)
 	for i := range each {
 		items[i] = wire.NewItem{Key: fmt.Sprint("i-", i)}

@@ -309,7 +309,7 @@ func (w *worker) deliver(t wire.Task) error {
 
 // follow leases streams of the reaction that is handled manually.
 func (w *worker) follow(ctx context.Context) {
-	got, err := request(ctx, w.caller, with2(api.ClaimLeases, "watch", wire.TakeLeases{By: w.Name, Limit: 2, LeaseMs: wire.Ms(lease), WaitMs: 500}))
+	got, err := request(ctx, w.caller, with2(api.ClaimLeases, "watch", wire.ClaimLeases{By: w.Name, Limit: 2, LeaseMs: wire.Ms(lease), WaitMs: 500}))
 	if err != nil {
 		return
 	}

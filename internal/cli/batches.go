@@ -288,11 +288,13 @@ type batchesFinalize struct {
 }
 
 func (c *batchesFinalize) Run(ctx context.Context, d *connection) error {
-	var in wire.Finalize
+	var x wire.Accepted
+	var err error
 	if len(c.Items) > 0 {
-		in.Items = &c.Items
+		x, err = d.AcceptItems(ctx, c.ID, c.Items, c.options(d)...)
+	} else {
+		x, err = d.AcceptAllItems(ctx, c.ID, c.options(d)...)
 	}
-	x, err := d.FinalizeBatch(ctx, c.ID, in, c.options(d)...)
 	return d.show(facts("accepted", number64(x.Accepted)), err)
 }
 

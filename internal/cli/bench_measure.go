@@ -77,7 +77,8 @@ func (c *benchCommand) measure(ctx context.Context, p *program, db holdfast.Data
 		return json.RawMessage(`{"ok":true}`), nil
 	}
 	u.threeStep = run.Define("bench", "1", run.Task("s1", step, run.Idempotent()), run.Task("s2", step, run.Idempotent()), run.Task("s3", step, run.Idempotent()))
-	if u.engine, err = holdfast.Open(ctx, db, holdfast.Config{Log: p.log}, u.invoices, u.threeStep, httpapi.Handlers(httpapi.Options{Log: p.log})); err != nil {
+	inProcess, api := httpapi.New(httpapi.Options{Log: p.log, NoKeys: true}), httpapi.New(httpapi.Options{Log: p.log})
+	if u.engine, err = holdfast.Open(ctx, db, holdfast.Config{Log: p.log}, u.invoices, u.threeStep, inProcess, api); err != nil {
 		return r, err
 	}
 	defer func() { err = errors.Join(err, u.engine.Close()) }()
@@ -86,7 +87,7 @@ func (c *benchCommand) measure(ctx context.Context, p *program, db holdfast.Data
 		return r, err
 	}
 	r.Database = status.Database
-	stop, err := u.serve(ctx, p)
+	stop, err := u.serve(ctx, p, inProcess, api)
 	if err != nil {
 		return r, err
 	}
@@ -158,8 +159,7 @@ func percentile(sorted []time.Duration, percent int) float64 {
 func rounded(v float64) float64 { return math.Round(v*1000) / 1000 }
 
 // serve runs the engine in the background, and its API on loopback with an API key, as "holdfast serve" does.
-func (u *benchUnits) serve(ctx context.Context, p *program) (stop func(), err error) {
-	inProcess := httpapi.New(u.engine, httpapi.Options{Log: p.log, NoKeys: true})
+func (u *benchUnits) serve(ctx context.Context, p *program, inProcess, api *httpapi.API) (stop func(), err error) {
 	first, err := client.New("http://in-process", client.Options{HTTP: &http.Client{Transport: inMemory{inProcess}}})
 	if err != nil {
 		return nil, err
@@ -175,7 +175,6 @@ func (u *benchUnits) serve(ctx context.Context, p *program) (stop func(), err er
 	if u.client, err = client.New("http://"+ln.Addr().String(), client.Options{APIKey: key.Secret}); err != nil {
 		return nil, errors.Join(err, ln.Close())
 	}
-	api := httpapi.New(u.engine, httpapi.Options{Log: p.log})
 	idle := background(ctx, u.engine)
 	serving, cancel := context.WithCancel(ctx)
 	var served sync.WaitGroup

@@ -20,7 +20,7 @@ type claimsList struct {
 }
 
 func (c *claimsList) Run(ctx context.Context, d *connection) error {
-	l, err := d.ListClaimsPage(ctx, client.OperationFilter{State: c.State}, c.page(), d.raw())
+	l, err := d.ListClaimsPage(ctx, client.ClaimFilter{Phase: c.State}, c.page(), d.raw())
 	t := &table{heads: []string{"LIFECYCLE", "ENTITY", "STATUS", "STEP", "REQUESTER", "STATE", "UNTIL", "OPERATION"}}
 	for _, x := range l.Items {
 		t.add(x.Lifecycle, x.Entity, x.Status, x.StepKey, x.Requester, x.Phase, at(x.Until), x.Operation)

@@ -48,7 +48,7 @@ func openSQLite(path string) (holdfast.Database, error) {
 	if path == "" || strings.HasPrefix(path, "//") {
 		return nil, misuse("--db requires a file path directly after sqlite:, without //, for example sqlite:holdfast.db or sqlite:/var/lib/holdfast.db")
 	}
-	return sqlite.File(path, sqlite.Alone()), nil
+	return sqlite.File(path, sqlite.Dedicated()), nil
 }
 
 func hasAnyPrefix(s string, prefixes ...string) bool {

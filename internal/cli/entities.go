@@ -92,7 +92,7 @@ type entitiesHistory struct {
 }
 
 func (c *entitiesHistory) Run(ctx context.Context, d *connection) error {
-	l, err := d.ReadHistoryPage(ctx, c.Lifecycle, c.ID, c.page(), d.raw())
+	l, err := d.ReadEntityHistoryPage(ctx, c.Lifecycle, c.ID, c.page(), d.raw())
 	return d.showList(eventTable(l.Items), l.Next, err)
 }
 

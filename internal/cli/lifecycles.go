@@ -55,7 +55,7 @@ func (c *lifecyclesPut) Run(ctx context.Context, to *target) error {
 	if err != nil {
 		return err
 	}
-	x, err := d.PutLifecycle(ctx, config.Workflow, data, c.DryRun, c.options(d)...)
+	x, err := d.PutLifecycle(ctx, config.Workflow, data, dryRun(c.DryRun, c.options(d))...)
 	if err != nil {
 		return err
 	}
@@ -75,7 +75,7 @@ type lifecyclesDiagram struct {
 }
 
 func (c *lifecyclesDiagram) Run(ctx context.Context, d *connection) error {
-	x, err := d.DrawLifecycle(ctx, c.Name, c.Format, d.raw())
+	x, err := d.GetLifecycleDiagram(ctx, c.Name, c.Format, d.raw())
 	if err != nil || d.Output == "json" {
 		return d.show(nil, err)
 	}

@@ -70,7 +70,7 @@ func (c *runsDefine) Run(ctx context.Context, to *target) error {
 	if err != nil {
 		return err
 	}
-	x, err := d.DefineWorkflow(ctx, def.JSON(), c.DryRun, c.options(d)...)
+	x, err := d.PutDefinition(ctx, def.JSON(), dryRun(c.DryRun, c.options(d))...)
 	if err != nil {
 		return err
 	}

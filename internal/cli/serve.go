@@ -21,6 +21,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/keys"
 	"github.com/holdfast-go/holdfast/internal/seal"
 	"github.com/holdfast-go/holdfast/internal/telemetry"
+	"github.com/holdfast-go/holdfast/lifecycle"
 	"github.com/holdfast-go/holdfast/run"
 	"github.com/holdfast-go/holdfast/stream"
 )
@@ -140,8 +141,9 @@ func (s server) run(ctx context.Context) error {
 	if s.KeepRuns > 0 {
 		s.parts = append(s.parts, run.Retention(s.KeepRuns))
 	}
-	engine, err := holdfast.Open(ctx, db, holdfast.Config{Log: s.log, NoMigrate: s.noMigrate, SweepEvery: cmp.Or(s.sweepEvery, s.JanitorEvery), StuckAfter: s.JanitorStuckAfter},
-		append(s.parts, stream.Feed(stream.FeedOptions{}), httpapi.Handlers(s.api))...)
+	api := httpapi.New(s.api)
+	engine, err := holdfast.Open(ctx, db, holdfast.Config{Log: s.log, NoMigrate: s.noMigrate, SweepEvery: cmp.Or(s.sweepEvery, s.JanitorEvery)},
+		append(s.parts, lifecycle.StuckAfter(s.JanitorStuckAfter), stream.Feed(stream.FeedOptions{}), api)...)
 	if err != nil {
 		return unlessStopped(ctx, err)
 	}
@@ -150,7 +152,6 @@ func (s server) run(ctx context.Context) error {
 			return errors.Join(unlessStopped(ctx, err), engine.Close())
 		}
 	}
-	api := httpapi.New(engine, s.api)
 	stop := background(ctx, engine)
 	defer stop()
 	err = s.until(ctx, engine, "http://"+ln.Addr().String(), func(ctx context.Context) error {

@@ -43,6 +43,14 @@ type idempotencyFlags struct {
 // options returns the options of the API call.
 func (f idempotencyFlags) options(d *connection) []client.Option { return d.options(f.KeyOnce) }
 
+// dryRun adds the option of a command's --dry-run.
+func dryRun(yes bool, o []client.Option) []client.Option {
+	if yes {
+		o = append(o, client.DryRun())
+	}
+	return o
+}
+
 // pageFlags are the flags of commands that list.
 type pageFlags struct {
 	targetFlags
@@ -135,13 +143,16 @@ func (t *target) local(ctx context.Context) (*connection, error) {
 	if path, ok := t.sqlitePath(); ok && !t.create && isMissing(path) {
 		return nil, fault.New(fault.NotFound, "database %s does not exist: choose another with --db, create one with \"holdfast migrate\", or use a server with --url", path)
 	}
-	o := httpapi.Options{Log: t.log, NoKeys: true}
-	engine, err := t.engine(ctx, &o)
+	keys, err := secretKeys(t.SecretKey)
+	if err != nil {
+		return nil, err
+	}
+	api := httpapi.New(httpapi.Options{Log: t.log, NoKeys: true, SecretKeys: keys})
+	engine, err := t.engine(ctx, api)
 	if err != nil {
 		return nil, err
 	}
 	t.close = engine.Close
-	api := httpapi.New(engine, o)
 	c, err := client.New("http://in-process", client.Options{Workspace: t.Workspace, HTTP: &http.Client{Transport: inMemory{api}}})
 	if err == nil && t.feed {
 		err = number(ctx, engine)
@@ -167,19 +178,16 @@ func isMissing(path string) bool {
 	return path != "" && errors.Is(err, fs.ErrNotExist)
 }
 
-func (t *target) engine(ctx context.Context, o *httpapi.Options) (*holdfast.Engine, error) {
+func (t *target) engine(ctx context.Context, api *httpapi.API) (*holdfast.Engine, error) {
 	db, err := t.databaseFlags.open()
 	if err != nil {
-		return nil, err
-	}
-	if o.SecretKeys, err = secretKeys(t.SecretKey); err != nil {
 		return nil, err
 	}
 	kinds, err := scopeKinds(t.ScopeKind)
 	if err != nil {
 		return nil, err
 	}
-	parts := []holdfast.Part{httpapi.Handlers(*o), kinds}
+	parts := []holdfast.Part{api, kinds}
 	store, err := t.store("") // the default store of a server
 	if err != nil {
 		return nil, err

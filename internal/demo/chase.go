@@ -40,8 +40,8 @@ func chase() *run.Definition {
 		}, run.Transactional()),
 		run.If("enough", fmt.Sprintf("state.reminded >= %d", enoughReminders), "paid", "pause"),
 		run.Wait("pause", 100*time.Millisecond, run.Next("remind")),
-		run.Signal("paid", "payment", time.Hour),
-		run.Approval("look", `="Close " + input.invoice + ", of which " + string(steps.paid.output.cents) + " cents are paid?"`, time.Hour, run.For("manager")),
+		run.Signal("paid", "payment", run.Timeout(time.Hour)),
+		run.Approval("look", `="Close " + input.invoice + ", of which " + string(steps.paid.output.cents) + " cents are paid?"`, run.Timeout(time.Hour), run.For("manager")),
 		run.Fire("close", "invoice", "=input.invoice", "close", "admin"),
 	)
 }
@@ -59,7 +59,7 @@ func (d *Demo) chases(ctx context.Context) error {
 		return err
 	}
 	for range 2 { // the bank sends the signal twice
-		if err := run.Send(ctx, d.engine, r, "payment", "bank-1", map[string]int{"cents": 900}); err != nil {
+		if err := run.Send(ctx, d.engine, r, "payment", map[string]int{"cents": 900}, run.SignalID("bank-1")); err != nil {
 			return err
 		}
 	}

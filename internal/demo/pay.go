@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/lifecycle"
 )
 
@@ -114,9 +115,9 @@ func (d *Demo) resolve(ctx context.Context, a *account, operation string) error 
 	if err != nil {
 		return err
 	}
-	var known []lifecycle.Resolution
+	var known []holdfast.Resolution
 	for _, effect := range p.Effects {
-		r := lifecycle.Resolution{Name: effect.Name, Ordinal: effect.Ordinal}
+		r := holdfast.Resolution{Name: effect.Name, Ordinal: effect.Ordinal}
 		if found := b.under(effect.Key, slipCharged); len(found) > 0 {
 			r.Happened = true
 			if r.Result, err = json.Marshal(found[0].Receipt); err != nil {

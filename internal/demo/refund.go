@@ -33,7 +33,7 @@ func scanKind() *batch.Kind[int, string] {
 func (d *Demo) refunds(ctx context.Context) error {
 	d.printf("\n5. Refunds: a batch of %d scans at %d points each is cancelled halfway, by %d callers at once.\n\n", scans, price, cancels)
 	id, wallet := d.run+"-scans", d.run+"-points"
-	if _, err := batch.PutWallet(ctx, d.engine, wallet, false); err != nil {
+	if _, err := batch.PutWallet(ctx, d.engine, wallet); err != nil {
 		return err
 	}
 	if _, err := batch.Credit(ctx, d.engine, wallet, scans*price, "payment"); err != nil {

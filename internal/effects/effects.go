@@ -180,6 +180,26 @@ func HolderSays(probed bool) By {
 	return ByHolder
 }
 
+// Resolution is an operator's knowledge of an effect: whether it happened, and its result.
+type Resolution struct {
+	Name     string
+	Ordinal  int
+	Happened bool
+	Result   json.RawMessage
+}
+
+// Agree refuses a resolution that contradicts a known result.
+func Agree(journal []Entry, known []Resolution) error {
+	for _, k := range known {
+		for _, x := range journal {
+			if x.Name == k.Name && x.Ordinal == k.Ordinal && x.State == Done && !strictjson.Equal(orNull(x.Result), orNull(k.Result)) {
+				return fault.New(fault.Conflict, "effect %q with ordinal %d already has a different result: omit the effect, or specify the recorded result", k.Name, k.Ordinal)
+			}
+		}
+	}
+	return nil
+}
+
 // Resolve records the outcome that a person reports for an effect of an uncertain operation.
 func Resolve(ctx context.Context, d store.Doer, at store.Partition, t entities.Ticket, name string, ordinal int, s State, result []byte) (State, error) {
 	if result != nil {

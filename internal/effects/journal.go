@@ -94,6 +94,12 @@ func NotHappened(err error) error {
 	return notDone{err}
 }
 
+// DidNotHappen reports whether [NotHappened] has marked the error.
+func DidNotHappen(err error) bool {
+	_, ok := errors.AsType[notDone](err)
+	return ok
+}
+
 // writeTimeout limits a write of the journal, beyond the end of the handler's context: a known outcome must not
 // be lost because the handler is told to stop.
 const writeTimeout = 10 * time.Second

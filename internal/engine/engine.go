@@ -23,26 +23,23 @@ type Config struct {
 	NoMigrate        bool
 	Shards           int
 	SweepEvery       time.Duration
-	StuckAfter       time.Duration
 	HistoryRetention time.Duration
 	Node             string
-	MaxWorkers       int
 }
 
 // Engine runs commands on a database. It is safe for concurrent use.
 type Engine struct {
-	doer       // refers to this engine
-	log        *slog.Logger
-	runner     *store.Runner
-	hub        *wake.Hub
-	sender     *wake.Sender // nil if the database cannot signal
-	janitor    *lease.Janitor
-	refusals   *refusals.Log
-	follow     *reactions.Worker
-	stuckAfter time.Duration
-	loops      []func(context.Context)
-	running    atomic.Bool
-	shards     struct {
+	doer     // refers to this engine
+	log      *slog.Logger
+	runner   *store.Runner
+	hub      *wake.Hub
+	sender   *wake.Sender // nil if the database cannot signal
+	janitor  *lease.Janitor
+	refusals *refusals.Log
+	follow   *reactions.Worker
+	loops    []func(context.Context)
+	running  atomic.Bool
+	shards   struct {
 		sync.Mutex
 		known []int16
 		at    time.Time
@@ -65,10 +62,10 @@ func Open(ctx context.Context, db store.Database, c Config) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Engine{log: c.Log, runner: store.NewRunner(s, store.NewDirectory(c.Shards)), hub: wake.NewHub(), stuckAfter: c.StuckAfter}
+	e := &Engine{log: c.Log, runner: store.NewRunner(s, store.NewDirectory(c.Shards)), hub: wake.NewHub()}
 	e.doer = store.HandleDoer(e)
 	e.janitor = e.newJanitor(c.SweepEvery, c.HistoryRetention)
-	e.follow = &reactions.Worker{Engine: e, Hub: e.hub, Log: c.Log, Name: nodeName(c.Node), MaxConcurrency: c.MaxWorkers}
+	e.follow = &reactions.Worker{Engine: e, Hub: e.hub, Log: c.Log, Name: nodeName(c.Node)}
 	e.refusals = refusals.NewLog(e, e.Node())
 	if signals, ok := e.runner.Base().(store.Signals); ok {
 		e.sender = wake.NewSender(e.hub, signals, c.Log)

@@ -82,9 +82,6 @@ func (e *Engine) Shared(key any, make func() any) any { return e.runner.Director
 // Node returns the name of this node, the holder of its leases.
 func (e *Engine) Node() string { return e.follow.Name }
 
-// StuckAfter returns the configured value, or 0.
-func (e *Engine) StuckAfter() time.Duration { return e.stuckAfter }
-
 // Log returns the logger for messages to the operator.
 func (e *Engine) Log() *slog.Logger { return e.log }
 

@@ -54,7 +54,7 @@ func TestALateCommitIsNotSkipped(t *testing.T) {
 	}
 	before := arrived(t, hf, 11)
 	_, next := rest(t, hf, "", 3)
-	if _, err := stream.GetFeedPosition(t.Context(), hf, "late", 1); !errors.Is(err, holdfast.ErrNotFound) {
+	if _, err := stream.GetFeedCursor(t.Context(), hf, "late", 1); !errors.Is(err, holdfast.ErrNotFound) {
 		t.Errorf("an uncommitted event has a position (error %v)", err)
 	}
 	close(release)
@@ -125,7 +125,7 @@ func restAfter(t *testing.T, d holdfast.Doer, read []stream.FeedEvent) []stream.
 	t.Helper()
 	after := stream.Cursor("")
 	if len(read) > 0 {
-		after = read[len(read)-1].Position
+		after = read[len(read)-1].Cursor
 	}
 	all, _ := rest(t, d, after, 0)
 	return all
@@ -143,7 +143,7 @@ func resume(t *testing.T, ctx context.Context, d holdfast.Doer) (all []stream.Fe
 			_ = clock.Wait(ctx, 2*time.Millisecond)
 			continue
 		}
-		all, next = append(all, some...), some[len(some)-1].Position
+		all, next = append(all, some...), some[len(some)-1].Cursor
 	}
 	return all
 }
@@ -399,7 +399,7 @@ func TestDroppedEventsArePassedOver(t *testing.T) {
 		if want := []string{"never3", "never4", "s2", "s3", "s4"}; !slices.Equal(got, want) {
 			t.Errorf("feed has %v, want %v", got, want)
 		}
-		if _, err := stream.GetFeedPosition(t.Context(), hf, "s", 1); !errors.Is(err, holdfast.ErrNotFound) {
+		if _, err := stream.GetFeedCursor(t.Context(), hf, "s", 1); !errors.Is(err, holdfast.ErrNotFound) {
 			t.Errorf("a truncated event has a position (error %v)", err)
 		}
 		if head, err := stream.GetFeedHead(t.Context(), hf); err != nil || head != next {

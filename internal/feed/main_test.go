@@ -52,7 +52,7 @@ func rest(t *testing.T, d holdfast.Doer, after stream.Cursor, limit int) (all []
 		if len(some) == 0 {
 			return all, next
 		}
-		all, next = append(all, some...), some[len(some)-1].Position
+		all, next = append(all, some...), some[len(some)-1].Cursor
 	}
 }
 

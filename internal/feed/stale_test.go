@@ -54,7 +54,7 @@ func TestAStatementThatLookedBefore(t *testing.T) {
 			stepAll(t, hf)
 			all, next := rest(t, hf, "", 0)
 			wantComplete(t, hf, all, "s")
-			if want := all[len(all)-1].Position; next != want {
+			if want := all[len(all)-1].Cursor; next != want {
 				t.Errorf("feed cursor is %q, want the position of the last event, %q", next, want)
 			}
 		})

@@ -39,7 +39,7 @@ func (s *bound) stuckAfter() time.Duration {
 	if j := s.config.Janitor; j != nil && j.StuckAfter > 0 {
 		return j.StuckAfter
 	}
-	return cmp.Or(s.engine.StuckAfter(), stuckAfter)
+	return cmp.Or(s.registry.stuckAfter, stuckAfter)
 }
 
 // stuckAfter is the default for a config's stuck_after.

@@ -15,6 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/effects"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/entities"
 	"github.com/holdfast-go/holdfast/internal/lease"
@@ -197,10 +198,10 @@ func (c *fxCrash) resolve(ctx context.Context, hf *holdfast.Engine) (bool, error
 		return false, err
 	}
 	for _, p := range all {
-		var known []Resolution
+		var known []effects.Resolution
 		for _, x := range p.Effects {
 			if x.State == "begun" {
-				r := Resolution{Name: x.Name, Ordinal: x.Ordinal, Happened: k.calls[x.Key] > 0}
+				r := effects.Resolution{Name: x.Name, Ordinal: x.Ordinal, Happened: k.calls[x.Key] > 0}
 				if r.Happened {
 					r.Result = []byte("7")
 				}

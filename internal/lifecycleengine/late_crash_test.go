@@ -53,7 +53,7 @@ func TestCrashOfALateHolder(t *testing.T) {
 			if fault.CodeOf(err) != fault.LeaseLost {
 				return err
 			}
-			if _, err := holdfast.Collect(hf.ListContradictions(ctx, holdfast.ContradictionFilter{})); err != nil { // the process may have crashed
+			if _, err := holdfast.Collect(holdfast.ListContradictions(ctx, hf, holdfast.ContradictionFilter{})); err != nil { // the process may have crashed
 				return err
 			}
 			w.notified = true
@@ -61,7 +61,7 @@ func TestCrashOfALateHolder(t *testing.T) {
 		},
 		Check: func(ctx context.Context, hf *holdfast.Engine) error {
 			w := at(ctx)
-			all, err := holdfast.Collect(hf.ListContradictions(ctx, holdfast.ContradictionFilter{}))
+			all, err := holdfast.Collect(holdfast.ListContradictions(ctx, hf, holdfast.ContradictionFilter{}))
 			if err != nil {
 				return err
 			}

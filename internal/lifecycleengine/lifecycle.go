@@ -41,6 +41,7 @@ type Lifecycle struct {
 	// bound is set for a lifecycle that was published through the API. Such a
 	// lifecycle belongs to one workspace of one engine.
 	bound *bound
+	bad   error // of a handler, for Start
 }
 
 // Parse reads a config in JSON or YAML.
@@ -132,7 +133,8 @@ type body func(context.Context, *work) error
 
 func (c *Lifecycle) add(kind, name string, b body, d Declared) {
 	if c.handlers[name] != nil || name == "" {
-		panic(fmt.Sprintf("lifecycle: handler %q is registered twice or has an empty name: give each handler its own name", name))
+		c.bad = fault.New(fault.Validation, "lifecycle %q: handler %q is registered twice or has an empty name: give each handler its own name", c.config.Workflow, name)
+		return
 	}
 	c.handlers[name] = &handler{Handler: lifecycleconfig.Handler{Kind: kind, Safety: d.Safety, Timeout: d.Timeout}, name: name, body: b, after: d.After}
 }

@@ -3,7 +3,6 @@ package lifecycleengine
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"slices"
 	"time"
 
@@ -12,9 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/entities"
 	"github.com/holdfast-go/holdfast/internal/events"
-	"github.com/holdfast-go/holdfast/internal/remote"
 	"github.com/holdfast-go/holdfast/internal/store"
-	"github.com/holdfast-go/holdfast/internal/strictjson"
 )
 
 // Pending is an operation that has not ended, with its effects.
@@ -98,17 +95,8 @@ func HandlerOf(ctx context.Context, e *engine.Engine, o Operation) string {
 	return name
 }
 
-// Resolution is an operator's knowledge of an effect: whether it happened, and its
-// result.
-type Resolution struct {
-	Name     string
-	Ordinal  int
-	Happened bool
-	Result   json.RawMessage
-}
-
 // Resolve ends the uncertainty of an operation, in whole or in part; lifecycle.Resolve documents it.
-func Resolve(ctx context.Context, e *engine.Engine, operation string, known []Resolution, o Outcome, by string) (*Operation, error) {
+func Resolve(ctx context.Context, e *engine.Engine, operation string, known []effects.Resolution, o Outcome, by string) (*Operation, error) {
 	p, err := Find(ctx, e, operation)
 	if err != nil {
 		return nil, err
@@ -138,7 +126,7 @@ func Resolve(ctx context.Context, e *engine.Engine, operation string, known []Re
 		}
 		left, err := effects.List(ctx, tx, at, p.ID)
 		if err == nil {
-			err = agrees(left, known)
+			err = effects.Agree(left, known)
 		}
 		complete = !slices.ContainsFunc(left, func(x effects.Entry) bool { return x.State == effects.Begun })
 		acted := slices.ContainsFunc(left, func(x effects.Entry) bool { return x.Name == effects.Body && x.State == effects.Done })
@@ -176,18 +164,6 @@ func (o *Operation) bound(ctx context.Context, e *engine.Engine) (*bound, store.
 		err = s.ready(ctx)
 	}
 	return s, at, err
-}
-
-// agrees refuses a resolution that contradicts a known result.
-func agrees(journal []effects.Entry, known []Resolution) error {
-	for _, k := range known {
-		for _, x := range journal {
-			if x.Name == k.Name && x.Ordinal == k.Ordinal && x.State == effects.Done && !strictjson.Equal(remote.OrNull(x.Result), remote.OrNull(k.Result)) {
-				return fault.New(fault.Conflict, "effect %q with ordinal %d already has a different result: omit the effect, or specify the recorded result", k.Name, k.Ordinal)
-			}
-		}
-	}
-	return nil
 }
 
 // resolution returns how an operation continues once none of its effects is unknown.

@@ -202,7 +202,7 @@ type Put struct {
 func PutConfig(ctx context.Context, e *engine.Engine, name string, config []byte, dryRun bool) (Put, error) {
 	b := registryOf(e)
 	if b.published == nil {
-		return Put{}, fault.New(fault.Conflict, "this program does not accept lifecycles through the API: pass httpapi.Handlers to holdfast.Open")
+		return Put{}, fault.New(fault.Conflict, "this program does not accept lifecycles through the API: pass an httpapi.API to holdfast.Open")
 	}
 	if b.boundTo(name) != nil {
 		return Put{}, fault.New(fault.Conflict, "lifecycle %q already exists and is defined by a program: choose another name", name)

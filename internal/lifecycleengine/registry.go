@@ -25,8 +25,9 @@ type registry struct {
 	strayCursor map[int16][3]string  // the position of the scan for strays in each shard
 	swept       map[string]time.Time // the last sweep of a lifecycle, by its own interval
 
-	published *publishedSet // nil, or set before the engine runs
-	once      sync.Once
+	published  *publishedSet // nil, or set before the engine runs
+	stuckAfter time.Duration // 0 for the default; set before the engine runs
+	once       sync.Once
 }
 
 type registryKey struct{}
@@ -36,6 +37,9 @@ func registryOf(e *engine.Engine) *registry {
 		return &registry{engine: e, bound: make(map[string]*bound), strayCursor: make(map[int16][3]string), swept: make(map[string]time.Time)}
 	}).(*registry)
 }
+
+// SetStuckAfter sets how long an unrenewed claim is held if its config does not set it.
+func SetStuckAfter(e *engine.Engine, d time.Duration) { registryOf(e).stuckAfter = d }
 
 func (b *registry) boundTo(name string) *bound {
 	b.mu.Lock()

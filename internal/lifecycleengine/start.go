@@ -26,6 +26,9 @@ func (c *Lifecycle) Start(ctx context.Context, e *engine.Engine) error {
 	if err := errors.Join(c.checkClaimsRecovered(), c.checkDeliveries()); err != nil {
 		return err
 	}
+	if c.bad != nil {
+		return c.bad
+	}
 	s := &bound{Lifecycle: c, engine: e, registry: registryOf(e), registering: make(chan struct{}, 1)}
 	var err error
 	if s.store, err = s.newStore(ctx); err != nil {
@@ -67,7 +70,7 @@ func (b *registry) start() {
 func ServePublished(e *engine.Engine, r Caller) error {
 	b := registryOf(e)
 	if b.published != nil {
-		return fault.New(fault.Conflict, "this engine already serves published lifecycles: pass httpapi.Handlers to holdfast.Open only once")
+		return fault.New(fault.Conflict, "this engine already serves published lifecycles")
 	}
 	b.published = &publishedSet{registry: b, remote: r, worker: reactions.CallingWorker(e), bound: make(map[publishedKey]*cached), known: make(map[string][]string), served: make(map[string]bool), since: make(map[int16]int64)}
 	b.start()

@@ -235,7 +235,7 @@ func TestAnEventThatKillsIsBlockedAlone(t *testing.T) {
 		if names, _ := historyOf(t, hf, "r", "poison"); !slices.Equal(names, []string{"blocked"}) {
 			t.Errorf("got history %v, want blocked", names)
 		}
-		done, err := stream.Skip(context.Background(), hf, stream.PositionFilter{Blocked: new(true)})
+		done, err := stream.Skip(context.Background(), hf, "*", stream.PositionFilter{Blocked: new(true)})
 		if err != nil || len(done.Repaired) != 1 || done.Repaired[0].Watermark != 2 {
 			t.Errorf("skip returned %+v, error %v", done, err)
 		}

@@ -357,7 +357,7 @@ func TestARepairTellsHowAStreamStandsNow(t *testing.T) {
 		if _, err := reactions.AckOne(context.Background(), engine.Of(hf), reactions.End{Lease: l, Done: -1, Error: "no", Failing: 0, Delay: time.Hour}); err != nil {
 			t.Fatal(err)
 		}
-		done, err := stream.Reset(context.Background(), hf, stream.PositionFilter{})
+		done, err := stream.Reset(context.Background(), hf, "*", stream.PositionFilter{})
 		if err != nil || len(done.Repaired) != 1 {
 			t.Fatal(done, err)
 		}
@@ -485,6 +485,34 @@ func TestSkippingAgainHasTheSameAnswer(t *testing.T) {
 			if err := reactions.Block(context.Background(), engine.Of(hf), l, -1, 0, "no", 1, false); err != nil {
 				t.Errorf("skip: %v", err)
 			}
+		}
+	})
+}
+
+// TestARepairNamesItsReaction verifies that a repair with a forgotten name, or with two names, changes nothing.
+func TestARepairNamesItsReaction(t *testing.T) {
+	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+		enlist(t, hf, "r")
+		emit(t, hf, "s", "a")
+		l := one(t, hf, "r")
+		if _, err := reactions.AckOne(t.Context(), engine.Of(hf), reactions.End{Lease: l, Done: -1, Error: "no", Failing: 0, Delay: time.Hour}); err != nil {
+			t.Fatal(err)
+		}
+		before := *positionOf(t, hf, "r", "s")
+		for name, repair := range map[string]func(context.Context, holdfast.Doer, string, stream.PositionFilter) (stream.RepairResult, error){
+			"unblock": stream.Unblock, "skip": stream.Skip, "reset": stream.Reset,
+		} {
+			for _, x := range [][2]string{{"", ""}, {"", "r"}, {"*", "r"}, {"other", "r"}} {
+				if done, err := repair(t.Context(), hf, x[0], stream.PositionFilter{Reaction: x[1]}); !errors.Is(err, holdfast.ErrValidation) {
+					t.Errorf("%s of %q with the filter %q: got %+v, %v, want ErrValidation", name, x[0], x[1], done, err)
+				}
+			}
+		}
+		if now := *positionOf(t, hf, "r", "s"); now != before {
+			t.Errorf("position is %+v, was %+v", now, before)
+		}
+		if done, err := stream.Skip(t.Context(), hf, "r", stream.PositionFilter{Reaction: "r"}); err != nil || len(done.Repaired) != 1 {
+			t.Errorf("skip returned %+v, %v", done, err)
 		}
 	})
 }

@@ -182,7 +182,7 @@ func TestALostHandOutIsNoCrash(t *testing.T) {
 			var got []string
 			for i := range 6 {
 				p := positionOf(t, hf, "r", fmt.Sprint("s", i))
-				got = append(got, fmt.Sprint(p.Crashes, "+", p.LostDeliveries))
+				got = append(got, fmt.Sprint(p.Crashes, "+", p.LostHandOuts))
 			}
 			if fmt.Sprint(got) != want {
 				t.Errorf("crashes and lost deliveries are %v, want %s", got, want)
@@ -343,7 +343,7 @@ func TestAResetStopsAWorker(t *testing.T) {
 		}, stream.Options{Lease: 3 * time.Second}))
 		emit(t, hf, "s", "a")
 		<-begun
-		if done, err := stream.Reset(t.Context(), hf, stream.PositionFilter{Reaction: "r"}); err != nil || len(done.Pending) != 1 || len(done.Repaired)+len(done.Leased) != 0 {
+		if done, err := stream.Reset(t.Context(), hf, "r", stream.PositionFilter{}); err != nil || len(done.Pending) != 1 || len(done.Repaired)+len(done.Leased) != 0 {
 			t.Fatalf("reset returned %+v, error %v", done, err)
 		}
 		if p := waitForPosition(t, hf, "r", "s", "is done", handled(0)); p.Generation != 1 || p.Crashes != 0 || p.Failures != 0 || p.ResetRequested {

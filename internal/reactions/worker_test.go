@@ -579,7 +579,7 @@ func TestACommitUnderALostHoldWritesNothing(t *testing.T) {
 			if first {
 				by = "first"
 				holdfasttest.Advance(t, other.Engine, time.Hour)
-				done, err := stream.Reset(context.Background(), other, stream.PositionFilter{Reaction: "r"})
+				done, err := stream.Reset(context.Background(), other, "r", stream.PositionFilter{})
 				fenced.Store(err == nil && len(done.Repaired) == 1 && len(done.Leased) == 0)
 			}
 			d.WriteTx(writeOut(d, by))
@@ -637,9 +637,7 @@ func TestABodyThatHangsLosesItsStream(t *testing.T) {
 				return nil
 			}, stream.Options{Lease: time.Second, Timeout: 500 * time.Millisecond})
 		}
-		room := briskly
-		room.MaxWorkers = 1 // so that the hanging node has no capacity to take it again
-		one := startNode(t, databaseAt(db), room, part("hangs"))
+		one := startNode(t, databaseAt(db), briskly, part("hangs"), stream.MaxWorkers(1)) // it has no capacity to take it again
 		t.Cleanup(free)
 		emit(t, one, "s", "a", "b")
 		<-hung
@@ -671,7 +669,7 @@ func TestStoppingGivesEverythingBack(t *testing.T) {
 			part := func(body func(context.Context, *stream.Delivery) error) holdfast.Part {
 				return stream.React("r", stream.Select{}, body, stream.Options{Lease: 24 * time.Hour})
 			}
-			one := startNode(t, databaseAt(db), holdfast.Config{SweepEvery: time.Hour, MaxWorkers: 4},
+			one := startNode(t, databaseAt(db), holdfast.Config{SweepEvery: time.Hour}, stream.MaxWorkers(4),
 				part(func(ctx context.Context, d *stream.Delivery) error {
 					if d.Version == 0 {
 						return nil
@@ -833,7 +831,7 @@ func TestWhatWaitsBehindAHungBodyGoesToAnotherNode(t *testing.T) {
 				return nil
 			}, stream.Options{Lease: time.Second, Timeout: 300 * time.Millisecond})
 		}
-		first := openNode(t, databaseAt(db), holdfast.Config{SweepEvery: 100 * time.Millisecond, MaxWorkers: 1}, part(true))
+		first := openNode(t, databaseAt(db), holdfast.Config{SweepEvery: 100 * time.Millisecond}, part(true), stream.MaxWorkers(1))
 		emit(t, first, "a", "x")
 		emit(t, first, "b", "x")
 		first.start(t)
@@ -854,7 +852,7 @@ func TestAHungBodyBeginsNothingUnderALostHold(t *testing.T) {
 		ctx := context.Background()
 		hung, release, lost := make(chan struct{}), make(chan struct{}), make(chan struct{}, 10)
 		var y deliveryLog
-		first := openNode(t, databaseAt(db), holdfast.Config{SweepEvery: time.Hour, MaxWorkers: 1}, stream.React("r", stream.Select{}, func(_ context.Context, d *stream.Delivery) error {
+		first := openNode(t, databaseAt(db), holdfast.Config{SweepEvery: time.Hour}, stream.MaxWorkers(1), stream.React("r", stream.Select{}, func(_ context.Context, d *stream.Delivery) error {
 			if y.write(d); d.Version == 0 {
 				hung <- struct{}{}
 				<-release

@@ -83,7 +83,7 @@ func work(t *testing.T, ctx context.Context, hf *holdfast.Engine) {
 		ok("the run", err)
 		items = append(items, batchengine.Work{Key: id, Input: []byte(`{}`)})
 	}
-	_, err = batch.PutWallet(ctx, hf, "w", false)
+	_, err = batch.PutWallet(ctx, hf, "w")
 	ok("the wallet", err)
 	_, err = batchengine.Create(ctx, e, batchengine.New{ID: "b", Wallet: "w", Handler: "Do", MaxConcurrency: 3, Items: items})
 	ok("the batch", err)

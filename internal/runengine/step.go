@@ -222,17 +222,9 @@ func (k *Executor) command(ctx context.Context, d store.Doer, id, name string, v
 	return Run{}, fault.New(fault.Unavailable, "run %q changed concurrently during every attempt: try again", id).AsRetryable()
 }
 
-// Known is an operator's knowledge of an effect.
-type Known struct {
-	Name     string
-	Ordinal  int
-	Happened bool
-	Result   []byte
-}
-
-// Resolve resolves an uncertain step. Without an outcome, its handler continues it, unless an opaque
-// body is known to have acted: then the step ends with success.
-func (k *Executor) Resolve(ctx context.Context, e Engine, operation string, all []Known, outcome, by string) (ClaimedStep, error) {
+// Resolve resolves an uncertain step, in whole or in part; run.Resolve documents it. Without an outcome, its handler
+// continues it, unless an opaque body is known to have acted: then the step ends with success.
+func (k *Executor) Resolve(ctx context.Context, e Engine, operation string, all []effects.Resolution, outcome, by string) (ClaimedStep, error) {
 	l, err := ByOperation(ctx, e, operation)
 	if err != nil {
 		return l, err
@@ -257,7 +249,7 @@ func (k *Executor) Resolve(ctx context.Context, e Engine, operation string, all 
 	return l, err
 }
 
-func (k *Executor) resolve(ctx context.Context, tx *store.Tx, l *ClaimedStep, all []Known, outcome, by string) (ClaimedStep, error) {
+func (k *Executor) resolve(ctx context.Context, tx *store.Tx, l *ClaimedStep, all []effects.Resolution, outcome, by string) (ClaimedStep, error) {
 	for _, x := range all {
 		if err := l.close(ctx, tx, x); err != nil {
 			return *l, err
@@ -271,11 +263,19 @@ func (k *Executor) resolve(ctx context.Context, tx *store.Tx, l *ClaimedStep, al
 	if err != nil {
 		return now, err
 	}
+	if err := effects.Agree(journal, all); err != nil {
+		return now, err
+	}
 	var output json.RawMessage
 	for _, x := range journal {
-		if x.State == effects.Begun && x.Policy == effects.Hold && outcome == "" {
-			return now, fault.New(fault.Conflict, "the outcome of effect %q with ordinal %d is unknown: specify whether it happened", x.Name, x.Ordinal)
+		switch {
+		case x.State == effects.Begun && outcome != "":
+			return now, fault.New(fault.Conflict, "operation %s cannot end with %s, because the outcome of effect %q with ordinal %d is unknown: resolve this effect first", l.Operation(), outcome, x.Name, x.Ordinal)
+		case x.State == effects.Begun && x.Policy == effects.Hold:
+			return now, nil // still uncertain
 		}
+	}
+	for _, x := range journal {
 		if x.Name == effects.Body && x.State == effects.Done && outcome == "" {
 			outcome, output = "success", x.Result
 		}
@@ -291,11 +291,12 @@ func (k *Executor) settle(ctx context.Context, tx *store.Tx, l *ClaimedStep, out
 	if errors.Is(err, errChanged) {
 		err = fault.New(fault.Concurrency, "run %q changed concurrently: try again", l.Run.ID)
 	}
+	next.Step.Uncertain = err != nil
 	return next, err
 }
 
 // close records an operator's knowledge of an effect.
-func (l *ClaimedStep) close(ctx context.Context, tx *store.Tx, x Known) error {
+func (l *ClaimedStep) close(ctx context.Context, tx *store.Tx, x effects.Resolution) error {
 	if x.Result != nil {
 		if err := strictjson.Check(x.Result); err != nil {
 			return err

@@ -83,7 +83,7 @@ func (s *countedStore) Update(ctx context.Context, f func(context.Context, store
 func fullNode(t *testing.T, db holdfast.Database, embedded bool) *holdfast.Engine {
 	log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
 	o := httpapi.Options{Log: log, SecretKeys: [][]byte{make([]byte, 32)}}
-	parts := []holdfast.Part{stream.Feed(stream.FeedOptions{}), httpapi.Handlers(o)}
+	parts := []holdfast.Part{stream.Feed(stream.FeedOptions{}), httpapi.New(o)}
 	if embedded {
 		for i := range 3 {
 			parts = append(parts,
@@ -104,7 +104,6 @@ steps:
 			run.Task("t", func(context.Context, int) (int, error) { return 1, nil }, run.Idempotent())))
 	}
 	hf := holdfasttest.OpenOn(t, db, parts...)
-	_ = httpapi.New(hf, o)
 	testkit.Run(t, hf)
 	return hf
 }
@@ -192,7 +191,7 @@ func finds(t *testing.T, url string) {
 	kind := batch.Define("k", func(context.Context, *batch.Item[int]) (int, error) { did <- "item"; return 1, nil }, batch.Options{})
 	steps := run.Define("d", "1", run.Wait("pause", time.Second),
 		run.Task("t", func(context.Context, int) (int, error) { did <- "step"; return 1, nil }, run.Idempotent()))
-	hf := holdfasttest.OpenOn(t, database(url), react, kind, steps, stream.Feed(stream.FeedOptions{}), httpapi.Handlers(httpapi.Options{}))
+	hf := holdfasttest.OpenOn(t, database(url), react, kind, steps, stream.Feed(stream.FeedOptions{}), httpapi.New(httpapi.Options{}))
 	testkit.Run(t, hf)
 	declared, end := engine.Of(hf).Hub().Wait(remotehandler.Topic)
 	defer end()
@@ -207,7 +206,7 @@ func finds(t *testing.T, url string) {
 	if _, err := stream.Append(ctx, other, "s", stream.Any, stream.Event{Name: "a"}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := batch.PutWallet(ctx, other, "w", false); err != nil {
+	if _, err := batch.PutWallet(ctx, other, "w"); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := kind.Create(ctx, other, "w", slices.Values([]batch.NewItem[int]{{Key: "i", Input: 1}})); err != nil {

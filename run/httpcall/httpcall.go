@@ -1,4 +1,6 @@
 // Package httpcall makes the HTTP calls of runs ([run.Call]).
+//
+//	hf, err := holdfast.Open(ctx, db, holdfast.Config{}, definition, run.Calls(httpcall.With(http.DefaultClient)))
 package httpcall
 
 import (
@@ -12,12 +14,12 @@ import (
 	"strings"
 
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/run"
 )
 
 // With returns a [run.Caller] that calls through client. The client decides which addresses may be called. If others
-// write the definitions, use a client whose transport reaches only permitted addresses. A response body of more than 1
+// write the definitions, use a client whose transport reaches only permitted addresses; an error of the transport that is
+// [holdfast.NotDone] means that nothing was sent. A response body of more than 1
 // MiB is an error.
 func With(client *http.Client) run.Caller { return caller{client} }
 
@@ -26,17 +28,14 @@ type caller struct{ client *http.Client }
 // mostAnswer is the maximum size of a response body.
 const mostAnswer = 1 << 20
 
-// Call makes one call. Errors from before anything was sent are [holdfast.NonRetryable].
+// Call makes one call. Errors from before anything was sent are [holdfast.NotDone].
 func (c caller) Call(ctx context.Context, o run.CallRequest) (run.CallResponse, error) {
 	r, err := request(ctx, o)
 	if err != nil {
-		return run.CallResponse{}, holdfast.NonRetryable(err)
+		return run.CallResponse{}, holdfast.NotDone(holdfast.NonRetryable(err))
 	}
 	answer, err := c.client.Do(r)
 	if err != nil {
-		if fault.IsNonRetryable(err) { // refused before anything was sent
-			return run.CallResponse{}, holdfast.NonRetryable(err)
-		}
 		return run.CallResponse{}, fmt.Errorf("%s %s got no response: %w", r.Method, r.URL.Redacted(), err)
 	}
 	defer func() { _ = answer.Body.Close() }()

@@ -1,7 +1,9 @@
 package httpcall_test
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -125,6 +127,46 @@ func TestCalls(t *testing.T) {
 			}
 		}
 	}, run.Maintenance(), run.Calls(httpcall.With(&http.Client{Timeout: 10 * time.Second})))
+}
+
+// broken is a caller that always returns the same error.
+type broken struct{ err error }
+
+func (b broken) Call(context.Context, run.CallRequest) (run.CallResponse, error) {
+	return run.CallResponse{}, b.err
+}
+
+// Verifies that only NotDone says that nothing was sent: an error that is merely not retryable leaves the outcome of a call
+// unknown.
+func TestAnErrorOfACaller(t *testing.T) {
+	bad := errors.New("bad response")
+	for name, c := range map[string]struct {
+		err    error
+		status string
+	}{
+		"not retryable":              {holdfast.NonRetryable(bad), "uncertain"},
+		"not sent":                   {holdfast.NotDone(holdfast.NonRetryable(bad)), "FAILED"},
+		"not sent, in another order": {holdfast.NonRetryable(holdfast.NotDone(bad)), "FAILED"},
+		"not sent, twice":            {holdfast.NotDone(bad), "FAILED"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
+				testkit.Run(t, e)
+				r, _, err := def("1", "POST", "http://shop.invalid/buy").Start(t.Context(), e, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				step := ended(t, e, r.ID)
+				status := string(step.Status)
+				if step.Uncertain {
+					status = "uncertain"
+				}
+				if status != c.status {
+					t.Errorf("got %s (%s), want %s", status, step.Error, c.status)
+				}
+			}, run.Maintenance(), run.Calls(broken{c.err}))
+		})
+	}
 }
 
 // ended waits until the only step of a run is at an end, or uncertain.

@@ -9,6 +9,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/holdfast-go/holdfast"
@@ -40,9 +41,23 @@ type Part struct {
 	Policy     egress.Policy
 }
 
-// Register implements [holdfast.Part].
+type partKey struct{}
+
+// same reports whether two parts call handlers in the same way.
+func (p Part) same(q Part) bool {
+	return slices.EqualFunc(p.SecretKeys, q.SecretKeys, bytes.Equal) && slices.Equal(p.Policy.Allow, q.Policy.Allow)
+}
+
+// Register implements [holdfast.Part]. Each API of an engine registers it, and the first one calls the handlers.
 func (p Part) Register(ctx context.Context, hf *holdfast.Engine) error {
 	e := engine.Of(hf)
+	first := false
+	if known := e.Shared(partKey{}, func() any { first = true; return p }).(Part); !first {
+		if !p.same(known) {
+			return fault.New(fault.Validation, "all APIs of an engine must have the same SecretKeys and AllowPrivate, because they share the calls of handlers")
+		}
+		return nil
+	}
 	c := &caller{engine: e, client: p.Policy.Client()}
 	if len(p.SecretKeys) > 0 {
 		var err error

@@ -23,6 +23,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/effects"
 )
 
 // Policy restricts where calls may go. The zero value allows the public internet over HTTPS.
@@ -182,7 +183,7 @@ func (p Policy) transport(scheme string) *http.Transport {
 }
 
 // Guarded is [Policy.Client] for callers that do not use [Do]: the client itself refuses a call
-// that must not be made, before anything is sent, with a non-retryable error.
+// that must not be made, before anything is sent, with a non-retryable error that says that nothing happened.
 func (p Policy) Guarded() *http.Client {
 	c := p.Client()
 	c.Transport = guard{p, c.Transport}
@@ -207,7 +208,7 @@ func (g guard) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.Body != nil {
 		_ = r.Body.Close()
 	}
-	return nil, fault.NonRetryable(err)
+	return nil, effects.NotHappened(fault.NonRetryable(err))
 }
 
 // Answer is a response, truncated at a limit.

@@ -17,6 +17,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/httpapi/internal/egress"
+	"github.com/holdfast-go/holdfast/httpapi/internal/shapes"
 	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/reactions"
 	"github.com/holdfast-go/holdfast/internal/webhooks"
@@ -73,8 +74,8 @@ func (s *Service) message(ctx context.Context, to webhooks.Target, id string, d 
 		return nil, fault.NonRetryable(err)
 	}
 	e := d.Event
-	body, err := json.Marshal(wire.WebhookMessage{Type: e.Name, Timestamp: wire.At(e.At), Data: wire.Event{Stream: e.Stream, Version: e.Version, Name: e.Name,
-		Data: e.Data, Correlation: e.Correlation, Causation: e.Causation, Actor: e.Actor, At: wire.At(e.At)}})
+	body, err := json.Marshal(wire.WebhookMessage{Type: e.Name, Timestamp: shapes.At(e.At), Data: wire.Event{Stream: e.Stream, Version: e.Version, Name: e.Name,
+		Data: e.Data, Correlation: e.Correlation, Causation: e.Causation, Actor: e.Actor, At: shapes.At(e.At)}})
 	if err != nil {
 		return nil, fault.NonRetryable(fmt.Errorf("the event cannot be encoded: %w", err))
 	}
