@@ -556,8 +556,8 @@ func (c *Client) ReadBatchHistoryPage(ctx context.Context, id string, p Page, o 
 }
 
 // PutDefinition stores a workflow definition, or validates it (dryRun). The definition is a
-// JSON document. Storing the same definition again changes nothing; a different one with the
-// same name and version is refused.
+// JSON document. Storing the same definition again changes nothing; a different definition
+// with the same name and version is refused.
 func (c *Client) PutDefinition(ctx context.Context, definition json.RawMessage, o ...Option) (wire.DefinedWorkflow, error) {
 	return do[wire.DefinedWorkflow](ctx, c, newRequest(http.MethodPost, definition, "workflow-definitions"), o)
 }
