@@ -394,16 +394,13 @@ func ackLeases(c *call, in *acksIn) (wire.Acked, error) {
 		return wire.Acked{}, err
 	}
 	for i, f := range refused {
+		if f == nil {
+			continue
+		}
 		r := &out.Results[which[i]]
-		switch {
-		case f == nil:
-		case f.Code == fault.Unavailable:
-			return wire.Acked{}, f
-		default:
-			r.Status = string(f.Code)
-			if version, ok := f.Fields["delivered"].(int64); ok {
-				r.Delivered = &version
-			}
+		r.Status = string(f.Code)
+		if version, ok := f.Fields["delivered"].(int64); ok {
+			r.Delivered = &version
 		}
 	}
 	return out, nil

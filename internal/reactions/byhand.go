@@ -198,8 +198,8 @@ func ackAll(ctx context.Context, d store.Doer, ends []End) ([]Ended, error) {
 }
 
 // AckAsked records ends of leases that [TakeAsked] returned, at most one per
-// stream. It returns for each nil, [fault.LeaseLost], [fault.NotDelivered] or, if
-// its row changes concurrently, [fault.Unavailable]. A refused end changes nothing.
+// stream. It returns for each nil, [fault.LeaseLost] or [fault.NotDelivered]. A
+// refused end changes nothing.
 func AckAsked(ctx context.Context, d store.Doer, ends []End) ([]*fault.Error, error) {
 	done, err := ackAll(ctx, d, ends)
 	if err != nil {
@@ -207,16 +207,14 @@ func AckAsked(ctx context.Context, d store.Doer, ends []End) ([]*fault.Error, er
 	}
 	refused := make([]*fault.Error, len(ends))
 	for i, e := range ends {
-		switch {
-		case done[i].Busy:
-			refused[i] = fault.New(fault.Unavailable, "stream %q is being changed concurrently: try again", e.Lease.Stream).AsRetryable()
-		case !done[i].Recorded:
-			p, err := Stands(ctx, d, e.Lease.Reaction, e.Lease.Stream)
-			if err != nil && fault.CodeOf(err) != fault.NotFound {
-				return nil, err
-			}
-			refused[i] = p.refusal(e.Lease, e.Done)
+		if done[i].Recorded { // a row that is busy after the wait was deleted meanwhile
+			continue
 		}
+		p, err := Stands(ctx, d, e.Lease.Reaction, e.Lease.Stream)
+		if err != nil && fault.CodeOf(err) != fault.NotFound {
+			return nil, err
+		}
+		refused[i] = p.refusal(e.Lease, e.Done)
 	}
 	return refused, nil
 }
