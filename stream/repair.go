@@ -70,7 +70,8 @@ func ListPositions(ctx context.Context, d holdfast.Doer, f PositionFilter) iter.
 	}, position)
 }
 
-// Unblock lets blocked reactions continue at the event where they stopped.
+// Unblock lets blocked reactions continue at the event where they stopped. It changes only blocked positions, and
+// returns [holdfast.ErrValidation] if [PositionFilter.Blocked] is false.
 func Unblock(ctx context.Context, d holdfast.Doer, f PositionFilter) (RepairResult, error) {
 	return repair(ctx, d, "unblock", f)
 }
