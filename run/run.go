@@ -82,7 +82,7 @@ func (d *Definition) Start(ctx context.Context, doer holdfast.Doer, input any, o
 	if d.bad != nil {
 		return Run{}, false, d.bad
 	}
-	s := runengine.Start{Definition: d.ID()}
+	s := runengine.Start{Declared: d.def}
 	if s.Input, err = json.Marshal(input); err != nil {
 		return Run{}, false, fault.New(fault.Validation, "the input cannot be encoded as JSON: %v", err)
 	}
@@ -93,20 +93,16 @@ func (d *Definition) Start(ctx context.Context, doer holdfast.Doer, input any, o
 		return Run{}, false, runengine.CheckKey("")
 	}
 	at := store.DoerOf(doer)
-	here := localOf(at)
-	if err := here.Executor.Ensure(ctx, at, d.def); err != nil {
-		return Run{}, false, err
-	}
-	l, created, err := here.Start(ctx, at, s)
+	l, created, err := localOf(at).Start(ctx, at, s)
 	return public(l.Run), created, err
 }
 
-// localOf returns the run state of an engine. A transaction gets only a new Executor.
+// localOf returns the run state of an engine, or of the engine of a transaction.
 func localOf(d store.Doer) *runengine.Local {
-	if e, ok := d.(*engine.Engine); ok {
-		return maintenanceOf(e).Local
+	if tx, inside := d.(*store.Tx); inside {
+		return runengine.LocalOf(tx)
 	}
-	return &runengine.Local{Executor: new(runengine.Executor)}
+	return maintenanceOf(d.(*engine.Engine)).Local
 }
 
 // Get returns a run, or [holdfast.ErrNotFound].

@@ -54,7 +54,7 @@ func plainScene(plansOnly bool) scene {
 		}
 		define := func(name string, steps ...workflow.Step) string {
 			d := &workflow.Definition{Name: name, Version: "1", Steps: steps}
-			if err := exec.Ensure(ctx, e, d); err != nil {
+			if _, err := runengine.Define(ctx, e, d); err != nil {
 				t.Fatal(err)
 			}
 			return d.ID()
