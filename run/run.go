@@ -357,7 +357,7 @@ type workKey struct{}
 // work is one attempt of a task.
 type work struct {
 	live    *runengine.ClaimedStep
-	patch   []byte
+	patches [][]byte
 	commits []runengine.Commit
 }
 
@@ -376,41 +376,19 @@ func Of(ctx context.Context) (Info, bool) {
 	return Info{Run: l.Run.ID, Key: l.Run.Key, Step: l.Step.Name, Visit: int(l.Step.Visit), Attempt: int(l.Step.Attempts), Operation: l.Operation(), Input: l.Run.Input, State: l.Run.State}, true
 }
 
-// Patch changes the run's state when the task completes, by a merge patch (RFC 7396). A second
-// patch is merged on top of the first. Outside a task it returns [holdfast.ErrValidation].
+// Patch changes the run's state when the task completes, by a merge patch (RFC 7396). The patches of a task are applied
+// one after the other. Outside a task it returns [holdfast.ErrValidation].
 func Patch(ctx context.Context, merge any) error {
 	w := workOf(ctx)
 	if w == nil {
 		return outside("run.Patch")
 	}
 	data, err := json.Marshal(merge)
-	if err == nil && w.patch != nil {
-		data, err = both(w.patch, data)
-	}
 	if err != nil {
 		return fault.New(fault.Validation, "the patch cannot be encoded as JSON: %v", err)
 	}
-	w.patch = data
+	w.patches = append(w.patches, data)
 	return nil
-}
-
-// both combines two merge patches into one that has the effect of applying first, then second.
-func both(first, second []byte) ([]byte, error) {
-	var a, b map[string]json.RawMessage
-	if json.Unmarshal(first, &a) != nil || json.Unmarshal(second, &b) != nil || a == nil || b == nil {
-		return second, nil // a patch that is not an object replaces everything
-	}
-	for name, v := range b {
-		if was, ok := a[name]; ok {
-			joined, err := both(was, v)
-			if err != nil {
-				return nil, err
-			}
-			v = joined
-		}
-		a[name] = v
-	}
-	return json.Marshal(a)
 }
 
 // WriteTx adds f to the transaction that completes the step: both are committed, or neither. f may
@@ -444,7 +422,7 @@ func bodyOf[I, O any](f func(context.Context, I) (O, error)) runengine.Body {
 		if err != nil {
 			return runengine.Done{}, runengine.MayHaveActed(holdfast.NonRetryable(fault.New(fault.Validation, "the result of step %q cannot be encoded as JSON: %v", l.Step.Name, err)))
 		}
-		return runengine.Done{Output: data, Patch: w.patch, Commits: w.commits}, nil
+		return runengine.Done{Output: data, Patches: w.patches, Commits: w.commits}, nil
 	}
 }
 

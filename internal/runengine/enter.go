@@ -16,9 +16,9 @@ import (
 // This file ends steps and begins the next ones.
 
 // completed ends the step with success and continues the run.
-func (c *planner) completed(output, patch json.RawMessage, target string) error {
-	if len(patch) > 0 {
-		state, err := strictjson.Merge(c.run.State, patch)
+func (c *planner) completed(output json.RawMessage, patches [][]byte, target string) error {
+	if len(patches) > 0 {
+		state, err := strictjson.Merge(c.run.State, patches...)
 		if err != nil {
 			return err
 		}

@@ -183,7 +183,7 @@ func (r *Remote) Complete(ctx context.Context, h remote.Lease, done remote.Resul
 		done.Output = result
 	}
 	if t.held {
-		_, err = r.Executor.Complete(ctx, r.Engine, &t.ClaimedStep, Ended{Output: done.Output, Patch: done.State, Whole: true})
+		_, err = r.Executor.Complete(ctx, r.Engine, &t.ClaimedStep, Ended{Output: done.Output, Patches: [][]byte{done.State}, Whole: true})
 		if errors.Is(err, effects.ErrOpen) {
 			err = t.leftOpen(ctx)
 		}

@@ -21,11 +21,12 @@ func (k *Executor) Take(ctx context.Context, d store.Doer, l *ClaimedStep, h Han
 
 // Ended is a worker's successful result of its step.
 type Ended struct {
-	Output, Patch []byte
-	Results       []Result
-	Holder        string
-	Lease         time.Duration
-	Local         LocalHandlers
+	Output  []byte
+	Patches [][]byte // merge patches of the run's state, applied in this order; empty ones are skipped
+	Results []Result
+	Holder  string
+	Lease   time.Duration
+	Local   LocalHandlers
 	// Whole refuses the end with [effects.ErrOpen] if an effect has an unknown outcome.
 	Whole bool
 }
@@ -40,8 +41,9 @@ func (k *Executor) Complete(ctx context.Context, d store.Doer, l *ClaimedStep, e
 	if err := strictjson.Check(e.Output); err != nil {
 		return *l, err
 	}
-	if len(e.Patch) > 0 {
-		if err := strictjson.Object(e.Patch); err != nil {
+	e.Patches = slices.DeleteFunc(slices.Clone(e.Patches), func(patch []byte) bool { return len(patch) == 0 })
+	for _, patch := range e.Patches {
+		if err := strictjson.Object(patch); err != nil {
 			return *l, err
 		}
 	}
@@ -58,7 +60,7 @@ func (k *Executor) Complete(ctx context.Context, d store.Doer, l *ClaimedStep, e
 			}
 			c.plan.Saw = saw
 		}
-		return c.completed(e.Output, e.Patch, following(c.def, c.step.Name))
+		return c.completed(e.Output, e.Patches, following(c.def, c.step.Name))
 	}, func(s Step) bool { return s.Status == Completed && strictjson.Equal(s.Output, e.Output) })
 }
 
