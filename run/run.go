@@ -268,14 +268,14 @@ type Decision struct {
 	Content   any
 }
 
-// ActorOption is the option [By] of [Decide]. It is also a [ResolveOption].
+// ActorOption is the option [By] of [Decide], which requires it. It is also a [ResolveOption].
 type ActorOption struct{ actor string }
 
 // By sets the actor that the history records.
 func By(actor string) ActorOption { return ActorOption{actor} }
 
 // Decide decides an approval request. Only the first decision counts. A different or late decision returns
-// [holdfast.ErrConflict]. A requester that the approval request does not name gets [holdfast.ErrForbidden].
+// [holdfast.ErrConflict]. A decision needs an actor ([By]); without one it returns [holdfast.ErrValidation]. A requester that the approval request does not name gets [holdfast.ErrForbidden].
 func Decide(ctx context.Context, d holdfast.Doer, approval string, v Decision, o ...ActorOption) (ApprovalRequest, error) {
 	x := runengine.Decision{Decision: string(v.Status), May: func(requesters []string) error {
 		if len(requesters) == 0 || slices.Contains(requesters, v.Requester) {
@@ -285,6 +285,9 @@ func Decide(ctx context.Context, d holdfast.Doer, approval string, v Decision, o
 	}}
 	for _, option := range o {
 		x.Actor = option.actor
+	}
+	if x.Actor == "" {
+		return ApprovalRequest{}, fault.New(fault.Validation, "the decision has no actor: pass run.By with the name of the person or system that decides")
 	}
 	if v.Content != nil {
 		var err error
@@ -326,8 +329,9 @@ func Resume(ctx context.Context, d holdfast.Doer, id string, o ...CommandOption)
 	return command(ctx, d, id, runengine.Resume, o)
 }
 
-// Retry continues a failed run at the step that failed. If the run has not failed, it returns
-// [holdfast.ErrInvalidTransition].
+// Retry continues a failed run at the step that failed. If the run has not failed, or if it would fail again at once,
+// because it has reached its limit of steps or because an expression fails as before, it returns
+// [holdfast.ErrInvalidTransition] and changes nothing.
 func Retry(ctx context.Context, d holdfast.Doer, id string, o ...CommandOption) (Run, error) {
 	return command(ctx, d, id, runengine.Retry, o)
 }

@@ -82,7 +82,7 @@ func (c *planner) enter(target string) {
 func (c *planner) visit(name string) (target string, more bool) {
 	i := c.def.Find(name)
 	if i < 0 || c.memo.N >= MaxVisits {
-		message := fmt.Sprintf("the run reached the limit of %d steps", MaxVisits)
+		message := fmt.Sprintf("the run reached the limit of %d steps: start a new run, and check the definition for a loop", MaxVisits)
 		if i < 0 {
 			message = fmt.Sprintf("definition %s has no step %q", c.def.ID(), name)
 		}

@@ -222,7 +222,10 @@ func (c *planner) command(name string, open bool) error {
 	case Cancel:
 		c.cancel(open)
 	case Retry:
-		c.retry()
+		if c.retry(); c.run.Status == Failed {
+			return fault.New(fault.InvalidTransition, "run %q cannot be retried, because it would fail again at once: %s", c.run.ID, c.run.Error).
+				With("status", Failed).With("version", c.run.Version).With("command", name)
+		}
 	}
 	return nil
 }
