@@ -342,8 +342,8 @@ func (t *task) passed(ctx context.Context) (entities.Entity, error) {
 // retried unless the failure is Final; if none was begun, the entity is reverted.
 func (r Remote) Fail(ctx context.Context, h remote.Lease, why remote.Failure) (remote.Ended, error) {
 	e, err := r.fail(ctx, h, why)
-	return r.endedBefore(ctx, h, e, err, func(r ref, was AttemptEnd) bool {
-		return was.How == EndedOpen && was.Message != "" || was.How == EndedInvalid && (why.Invalid || r.stage == stageValidation) || was.How == EndedFailed && !why.Invalid
+	return r.endedBefore(ctx, h, e, err, func(_ ref, was AttemptEnd) bool {
+		return was.How == EndedOpen && was.Message != "" || was.How == EndedInvalid && why.Invalid || was.How == EndedFailed && !why.Invalid
 	})
 }
 
@@ -355,8 +355,8 @@ func (r Remote) fail(ctx context.Context, h remote.Lease, why remote.Failure) (e
 	if c := t.now.Claim; c.Epoch == h.Epoch && (c.Phase == entities.Due && c.Error != "" || c.Phase == entities.Uncertain) {
 		return t.now, nil // this end was recorded before
 	}
-	u := unfinished{err: errors.New(why.Message), outcome: "failed", reported: true, park: why.Final}
-	if why.Invalid || t.ref.stage == stageValidation {
+	u := unfinished{err: errors.New(why.Message), outcome: "failed", reported: true, park: why.Final, unchecked: t.ref.stage == stageValidation}
+	if why.Invalid {
 		u.outcome = "invalid"
 		u.err = fault.New(fault.ActionInvalid, "%s", why.Message)
 	}
