@@ -18,7 +18,7 @@ type NewBatch struct {
 // NewItem is an item of a batch that is being created or extended.
 type NewItem struct {
 	Key   string          `json:"key" doc:"Unique within the batch."`
-	Cost  int64           `json:"cost" doc:"Points, 0 or more."`
+	Cost  *int64          `json:"cost" nullable:"false" doc:"Points, 0 or more. An item that costs nothing says so with 0."`
 	Input json.RawMessage `json:"input,omitempty"`
 }
 
