@@ -77,7 +77,7 @@ func plainScene(plansOnly bool) scene {
 			return l
 		}
 		end := func(l runengine.ClaimedStep, output, patch string, of runengine.LocalHandlers) runengine.ClaimedStep {
-			next, err := exec.Complete(ctx, e, &l, runengine.Ended{Output: []byte(output), Patch: []byte(patch), Holder: "me", Lease: 30 * time.Second, Local: of})
+			next, err := exec.Complete(ctx, e, &l, runengine.Ended{Output: []byte(output), Patches: [][]byte{[]byte(patch)}, Holder: "me", Lease: 30 * time.Second, Local: of})
 			note(next, nil, err)
 			return next
 		}
