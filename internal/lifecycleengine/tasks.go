@@ -381,6 +381,12 @@ func (r Remote) fail(ctx context.Context, h remote.Lease, why remote.Failure) (e
 	return e, err
 }
 
+// Snooze returns [fault.Validation]: until a step ends, its entity is claimed, and nothing else can
+// be done with it.
+func (r Remote) Snooze(context.Context, remote.Lease, time.Duration) (remote.Ended, error) {
+	return remote.Ended{}, fault.New(fault.Validation, "a step of a lifecycle cannot be snoozed, because its entity is claimed meanwhile: fail the task, and fire the step again later")
+}
+
 // Renew extends the lease of a step up to the timeout of its handler, so that a hanging worker does
 // not hold it forever.
 func (r Remote) Renew(ctx context.Context, h remote.Lease, lease time.Duration) (remote.Renewed, error) {

@@ -312,6 +312,24 @@ func ByHand(at store.Partition, reaction, stream string, epoch int64) *Lease {
 	return &Lease{Shard: at.Shard, Workspace: at.Workspace, Reaction: reaction, Stream: stream, Watermark: -1, Lease: lease.Lease{Epoch: epoch}}
 }
 
+// Snooze releases a stream without counting a failure; it is due again after the
+// delay. Repeating the call under the same epoch returns the same time, unless the
+// version, or all that is due if that is -1, was handled.
+func Snooze(ctx context.Context, d store.Doer, l *Lease, version int64, delay time.Duration) (dueAt time.Time, err error) {
+	e, err := AckOne(ctx, d, End{Lease: l, Done: -1, Unfinished: true, Delay: delay, Now: true})
+	if fault.CodeOf(err) != fault.LeaseLost {
+		return e.DueAt, err
+	}
+	p, failed := Stands(ctx, d, l.Reaction, l.Stream)
+	switch {
+	case failed != nil && fault.CodeOf(failed) != fault.NotFound:
+		return time.Time{}, failed
+	case failed != nil || p.Epoch != l.Epoch || p.Holder != "" || p.Blocked || p.Watermark >= p.Due || version >= 0 && p.Watermark >= version:
+		return time.Time{}, err
+	}
+	return p.DueAt, nil // released before
+}
+
 // RenewOne extends one lease, at most until longest after its take (0 means no
 // limit), or returns [fault.LeaseLost].
 func RenewOne(ctx context.Context, d store.Doer, l *Lease, leaseTime, longest time.Duration) (Renewal, error) {

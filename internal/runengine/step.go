@@ -157,14 +157,39 @@ func (k *Executor) Release(ctx context.Context, d store.Doer, l *ClaimedStep, no
 			c.sawStep()
 		}
 		if notDone {
-			c.plan.Results = Ended{Results: results}.results(&c.step, effects.NotDone)
-			if c.step.Safety == opaque {
-				c.step.Begun--
-			}
+			c.bodyNotDone(results)
 		}
-		c.release()
+		c.release(0)
 		return nil
 	})
+}
+
+// Snooze releases a step without an attempt until the delay has passed. notDone means that an opaque body has not acted.
+// A step that has an effect with an unknown outcome returns [fault.Conflict].
+func (k *Executor) Snooze(ctx context.Context, d store.Doer, l *ClaimedStep, delay time.Duration, notDone bool) (ClaimedStep, error) {
+	return k.holding(ctx, d, l, Taker{}, func(c *planner) error {
+		open, saw, err := l.open(ctx, d, nil)
+		if err == nil && open {
+			err = fault.New(fault.Conflict, "an effect of step %q has no known outcome: report its outcome first, or fail the step", l.Step.Name)
+		}
+		if err != nil {
+			return err
+		}
+		c.plan.Saw = saw
+		if notDone {
+			c.bodyNotDone(nil)
+		}
+		c.release(delay)
+		return nil
+	})
+}
+
+// bodyNotDone records that an opaque body has not acted.
+func (c *planner) bodyNotDone(results []Result) {
+	c.plan.Results = Ended{Results: results}.results(&c.step, effects.NotDone)
+	if c.step.Safety == opaque {
+		c.step.Begun--
+	}
 }
 
 // Tick handles a due step of the engine's own. It returns false if nothing was due or another caller
