@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -498,4 +499,40 @@ func TestABodyLearnsOfACancel(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestTheCostOfAnItem verifies that an item costs what it says, or else what its kind says, that an
+// item of no cost must say so, and that an item without a cost is refused.
+func TestTheCostOfAnItem(t *testing.T) {
+	body := func(context.Context, *batch.Item[in]) (int, error) { return 1, nil }
+	one := func(cost int64) iter.Seq[batch.NewItem[in]] {
+		return slices.Values([]batch.NewItem[in]{{Key: "k", Cost: cost}})
+	}
+	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
+		if _, err := batch.PutWallet(t.Context(), e, "w"); err != nil {
+			t.Fatal(err)
+		}
+		for i, c := range []struct{ kind, item, want int64 }{{0, 3, 3}, {5, 3, 3}, {5, 0, 5}, {5, batch.Free, 0}, {batch.Free, 0, 0}, {batch.Free, 3, 3}} {
+			b, err := batch.Define(fmt.Sprint("kind", i), body, batch.Options{Cost: c.kind}).Create(t.Context(), e, "w", one(c.item))
+			if err != nil {
+				t.Fatal(err)
+			}
+			items, err := holdfast.Collect(batch.ListItems(t.Context(), e, b.ID, batch.ItemFilter{}))
+			if err != nil || len(items) != 1 || items[0].Cost != c.want {
+				t.Errorf("an item of cost %d of a kind of cost %d: got %+v, %v, want cost %d", c.item, c.kind, items, err, c.want)
+			}
+		}
+		kind := batch.Define("none", body, batch.Options{})
+		b, err := kind.Create(t.Context(), e, "w", one(1), batch.LeaveOpen())
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, created := kind.Create(t.Context(), e, "w", one(0))
+		_, added := kind.Add(t.Context(), e, b.ID, one(0))
+		for _, err := range []error{created, added} {
+			if !errors.Is(err, holdfast.ErrValidation) || !strings.Contains(err.Error(), "batch.Free") {
+				t.Errorf("an item without a cost: got %v, want a validation error that names batch.Free", err)
+			}
+		}
+	})
 }

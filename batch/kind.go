@@ -1,6 +1,7 @@
 package batch
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -36,7 +37,12 @@ type Options struct {
 	Timeout time.Duration
 	// Lease is how long the lease on an item lasts without renewal; 0 means 30 seconds.
 	Lease time.Duration
+	// Cost is the cost of items that set none ([NewItem.Cost]), in points; [Free] means nothing.
+	Cost int64
 }
+
+// Free is the cost of an item that costs nothing. An item of cost 0 is one whose cost is not set.
+const Free int64 = -1
 
 // Kind defines how the items of a batch are processed. Pass it to [holdfast.Open].
 type Kind[I, O any] struct {
@@ -111,8 +117,10 @@ func (u *Undone[I, O]) WriteTx(f func(context.Context, holdfast.Tx) error) {
 
 // NewItem is an item to add to a batch.
 type NewItem[I any] struct {
-	Key   string // unique in the batch
-	Cost  int64  // in points
+	Key string // unique in the batch
+	// Cost is the cost in points; [Free] means nothing, and 0 means [Options.Cost]. If that is not set either, the item
+	// is refused with [holdfast.ErrValidation].
+	Cost  int64
 	Input I
 }
 
@@ -147,7 +155,7 @@ func (k *Kind[I, O]) Create(ctx context.Context, d holdfast.Doer, wallet string,
 	open, given := n.Open, n.ID != generated
 	next, stop := iter.Pull(items)
 	defer stop()
-	first, more, err := page(next)
+	first, more, err := k.page(next)
 	if err != nil {
 		return Batch{}, err
 	}
@@ -159,7 +167,7 @@ func (k *Kind[I, O]) Create(ctx context.Context, d holdfast.Doer, wallet string,
 	total := int64(len(first))
 	for more && err == nil {
 		var some []batchengine.Work
-		if some, more, err = page(next); err == nil {
+		if some, more, err = k.page(next); err == nil {
 			err = k.add(ctx, d, n.ID, total, some, 0)
 		}
 		total += int64(len(some))
@@ -204,7 +212,7 @@ func (k *Kind[I, O]) again(ctx context.Context, d holdfast.Doer, n batchengine.N
 		if !more {
 			break
 		}
-		if some, more, err = page(next); err != nil {
+		if some, more, err = k.page(next); err != nil {
 			return publicBatch(b), err
 		}
 	}
@@ -259,7 +267,7 @@ func (k *Kind[I, O]) Add(ctx context.Context, d holdfast.Doer, id string, items 
 	defer stop()
 	total := 0
 	for more := true; more; {
-		some, left, err := page(next)
+		some, left, err := k.page(next)
 		if err != nil {
 			return total, err
 		}
@@ -276,7 +284,7 @@ func (k *Kind[I, O]) Add(ctx context.Context, d holdfast.Doer, id string, items 
 const pageSize = 1000
 
 // page reads a page of items and reports whether there may be more.
-func page[I any](next func() (NewItem[I], bool)) (some []batchengine.Work, more bool, err error) {
+func (k *Kind[I, O]) page(next func() (NewItem[I], bool)) (some []batchengine.Work, more bool, err error) {
 	for len(some) < pageSize {
 		w, ok := next()
 		if !ok {
@@ -286,7 +294,14 @@ func page[I any](next func() (NewItem[I], bool)) (some []batchengine.Work, more 
 		if err != nil {
 			return nil, false, fault.New(fault.Validation, "the input of item %q cannot be encoded as JSON: %v", w.Key, err)
 		}
-		some = append(some, batchengine.Work{Key: w.Key, Cost: w.Cost, Input: input})
+		cost := cmp.Or(w.Cost, k.o.Cost)
+		switch cost {
+		case 0:
+			return nil, false, fault.New(fault.Validation, "item %q has no cost: set NewItem.Cost or Options.Cost, to batch.Free if it costs nothing", w.Key)
+		case Free:
+			cost = 0
+		}
+		some = append(some, batchengine.Work{Key: w.Key, Cost: cost, Input: input})
 	}
 	return some, true, nil
 }

@@ -104,6 +104,12 @@ func (c *Client) FailLease(ctx context.Context, reaction string, in wire.FailLea
 	return do[wire.FailedLease](ctx, c, newRequest(http.MethodPost, in, "reactions", reaction, "fail"), o)
 }
 
+// SnoozeLease gives a stream back until a later time. This does not count as a failure. The
+// lease is identified by its token.
+func (c *Client) SnoozeLease(ctx context.Context, reaction string, in wire.SnoozeLease, o ...Option) (wire.SnoozedLease, error) {
+	return do[wire.SnoozedLease](ctx, c, newRequest(http.MethodPost, in, "reactions", reaction, "snooze"), o)
+}
+
 // RenewLease renews a lease. The lease is identified by its token.
 func (c *Client) RenewLease(ctx context.Context, reaction string, in wire.RenewLease, o ...Option) (wire.Renewed, error) {
 	return do[wire.Renewed](ctx, c, newRequest(http.MethodPost, in, "reactions", reaction, "renew"), o)
@@ -390,6 +396,13 @@ func (c *Client) CompleteTask(ctx context.Context, id string, in wire.CompleteTa
 // FailTask reports that a task failed.
 func (c *Client) FailTask(ctx context.Context, id string, in wire.FailTask, o ...Option) (wire.EndedTask, error) {
 	return do[wire.EndedTask](ctx, c, newRequest(http.MethodPost, in, "tasks", id, "fail"), o)
+}
+
+// SnoozeTask gives a task back until a later time. It counts neither as an attempt nor as a
+// failure. A step of a lifecycle cannot be snoozed. Snoozing it again under the same epoch
+// returns the same result.
+func (c *Client) SnoozeTask(ctx context.Context, id string, in wire.SnoozeTask, o ...Option) (wire.EndedTask, error) {
+	return do[wire.EndedTask](ctx, c, newRequest(http.MethodPost, in, "tasks", id, "snooze"), o)
 }
 
 // RenewTask renews a task's lease.

@@ -127,6 +127,7 @@ func calls(ctx context.Context, c *Client) map[string]func() error {
 		"claimLeases":         func() error { return second(c.ClaimLeases(ctx, "p", wire.ClaimLeases{}, key)) },
 		"ackLeases":           func() error { return second(c.AckLeases(ctx, "p", wire.Acks{}, key)) },
 		"failLease":           func() error { return second(c.FailLease(ctx, "p", wire.FailLease{}, key)) },
+		"snoozeLease":         func() error { return second(c.SnoozeLease(ctx, "p", wire.SnoozeLease{}, key)) },
 		"renewLease":          func() error { return second(c.RenewLease(ctx, "p", wire.RenewLease{}, key)) },
 		"unblockReactions":    func() error { return second(c.UnblockReactions(ctx, "p", wire.Repair{}, key)) },
 		"resetReactions":      func() error { return second(c.ResetReactions(ctx, "p", wire.Repair{}, key)) },
@@ -172,6 +173,7 @@ func calls(ctx context.Context, c *Client) map[string]func() error {
 		"claimTasks":        func() error { return second(c.ClaimTasks(ctx, wire.ClaimTasks{}, key)) },
 		"completeTask":      func() error { return second(c.CompleteTask(ctx, "p", wire.CompleteTask{}, key)) },
 		"failTask":          func() error { return second(c.FailTask(ctx, "p", wire.FailTask{}, key)) },
+		"snoozeTask":        func() error { return second(c.SnoozeTask(ctx, "p", wire.SnoozeTask{}, key)) },
 		"renewTask":         func() error { return second(c.RenewTask(ctx, "p", wire.Renew{}, key)) },
 		"journalTaskEffect": func() error {
 			return second(c.JournalTaskEffect(ctx, "p", wire.EffectCall{}, key))

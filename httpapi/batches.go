@@ -57,6 +57,10 @@ type createBatchIn struct{ Body wire.NewBatch }
 
 func createBatch(c *call, in *createBatchIn) (wire.Batch, error) {
 	b := in.Body
+	items, err := workOf(b.Items)
+	if err != nil {
+		return wire.Batch{}, err
+	}
 	n, ours := batchengine.TemplatesOf(c.api.engine).Of(b.Handler)
 	if !ours {
 		h, err := c.itemHandler(b.Handler)
@@ -68,7 +72,7 @@ func createBatch(c *call, in *createBatchIn) (wire.Batch, error) {
 	if n.ID = b.ID; n.ID == "" {
 		n.ID = store.NewID().String()
 	}
-	n.Wallet, n.Open, n.Items = b.Wallet, b.Open, workOf(b.Items)
+	n.Wallet, n.Open, n.Items = b.Wallet, b.Open, items
 	n.MaxConcurrency, n.Attempts, n.MaxCrashes = cmp.Or(b.Parallel, n.MaxConcurrency), cmp.Or(b.Attempts, n.Attempts), cmp.Or(b.MaxDeaths, n.MaxCrashes)
 	n.Timeout = cmp.Or(span(b.TimeoutMs), n.Timeout)
 	made, err := batchengine.Create(c.ctx(), c.doer(), n)
@@ -104,12 +108,15 @@ func (c *call) declareOne(name string) (h remotehandler.Handler, err error) {
 	return h, err
 }
 
-func workOf(all []wire.NewItem) []batchengine.Work {
+func workOf(all []wire.NewItem) ([]batchengine.Work, error) {
 	some := make([]batchengine.Work, len(all))
 	for i, x := range all {
-		some[i] = batchengine.Work{Key: x.Key, Cost: x.Cost, Input: x.Input}
+		if x.Cost == nil {
+			return nil, fault.New(fault.Validation, "cost is required: set it to the points that item %q costs, or to 0 if it costs nothing", x.Key).With("pointer", "/items/"+strconv.Itoa(i)+"/cost")
+		}
+		some[i] = batchengine.Work{Key: x.Key, Cost: *x.Cost, Input: x.Input}
 	}
-	return some
+	return some, nil
 }
 
 type batchIn struct {
@@ -163,7 +170,11 @@ type addItemsIn struct {
 }
 
 func addItems(c *call, in *addItemsIn) (wire.AddedItems, error) {
-	n, err := batchengine.Add(c.ctx(), c.doer(), in.ID, workOf(in.Body.Items))
+	items, err := workOf(in.Body.Items)
+	if err != nil {
+		return wire.AddedItems{}, err
+	}
+	n, err := batchengine.Add(c.ctx(), c.doer(), in.ID, items)
 	return wire.AddedItems{Added: n}, err
 }
 

@@ -26,7 +26,7 @@ import (
 
 func newItems(cost int64, keys ...string) (all []wire.NewItem) {
 	for _, k := range keys {
-		all = append(all, wire.NewItem{Key: k, Cost: cost, Input: json.RawMessage(`{"of":"` + k + `"}`)})
+		all = append(all, wire.NewItem{Key: k, Cost: &cost, Input: json.RawMessage(`{"of":"` + k + `"}`)})
 	}
 	return all
 }
@@ -72,6 +72,13 @@ func TestABatchIsDoneByWorkersElsewhere(t *testing.T) {
 		in.Wallet = "none"
 		d.want(d.ask("POST", "batches", in, nil), 404, fault.NotFound)
 		in.Wallet = "w"
+		for path, body := range map[string]string{"batches": `{"wallet":"w","handler":"h","items":[{"key":"a","cost":0},{"key":"b"}]}`, "batches/b/items": `{"items":[{"key":"a","cost":0},{"key":"b","cost":null}]}`} {
+			resp := d.ask("POST", path, body, nil)
+			d.want(resp, 400, fault.Validation)
+			if text := textOf(resp); !strings.Contains(text, "/items/1/cost") {
+				t.Errorf("%s: got %s, want the pointer of the missing cost", path, text)
+			}
+		}
 		var b wire.Batch
 		d.want(d.ask("POST", "batches", in, &b), 201, "")
 		if b.Status != "PENDING" || b.Counts.Pending != 2 || !b.Open || b.CancelRequested {
@@ -302,7 +309,7 @@ func TestABatchOfAProgramsKind(t *testing.T) {
 	eachTestAPI(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *testAPI) {
 		testkit.Run(t, d.engine)
 		d.want(d.ask("PUT", "wallets/w", wire.PutWallet{}, nil), 200, "")
-		d.want(d.ask("POST", "batches", wire.NewBatch{ID: "b", Wallet: "w", Handler: "own", Items: []wire.NewItem{{Key: "k", Input: json.RawMessage("21")}}}, nil), 201, "")
+		d.want(d.ask("POST", "batches", wire.NewBatch{ID: "b", Wallet: "w", Handler: "own", Items: []wire.NewItem{{Key: "k", Cost: new(int64(0)), Input: json.RawMessage("21")}}}, nil), 201, "")
 		for begun := clock.Now(); d.batch("b").Status != "COMPLETED"; _ = clock.Wait(t.Context(), 10*time.Millisecond) {
 			if clock.Since(begun) > time.Minute {
 				t.Fatalf("batch did not end: %+v", d.batch("b"))

@@ -462,7 +462,8 @@ func TestFailuresAndRepairsByHand(t *testing.T) {
 				t.Errorf("%s %v changed %q, held %q, want %q", path, body, got.Streams, got.Held, want)
 			}
 		}
-		yes := true
+		yes, no := true, false
+		d.want(d.ask("POST", "reactions/r/unblock", wire.Repair{Filter: &wire.RepairFilter{Blocked: &no}}, nil), 400, fault.Validation)
 		repair("r/unblock", wire.Repair{Streams: []string{"a", "nobodys"}}, "a")
 		repair("r/unblock", wire.Repair{Filter: &wire.RepairFilter{Stream: "^[ab]$"}}, "b")
 		repair("r/unblock", wire.Repair{Filter: &wire.RepairFilter{Source: "history"}})

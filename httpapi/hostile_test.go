@@ -318,7 +318,7 @@ func TestWhatAWorkersKeyMayDo(t *testing.T) {
 		parts := strings.Split(task.ID, ".") // task, handler and signature
 		forged := parts[0] + "." + base64.RawURLEncoding.EncodeToString([]byte("Pack")) + "." + parts[2]
 		packs.want(packs.ask("POST", "tasks/"+forged+"/complete", done, nil), 409, fault.LeaseLost)
-		for how, body := range map[string]any{"claim": wire.ClaimLeases{By: "w"}, "ack": exampleBodies["ackLeases"], "fail": exampleBodies["failLease"], "renew": exampleBodies["renewLease"]} {
+		for how, body := range map[string]any{"claim": wire.ClaimLeases{By: "w"}, "ack": exampleBodies["ackLeases"], "fail": exampleBodies["failLease"], "snooze": exampleBodies["snoozeLease"], "renew": exampleBodies["renewLease"]} {
 			mails.want(mails.ask("POST", "reactions/hand/"+how, body, nil), 403, fault.Forbidden)
 		}
 		mails.want(mails.ask("POST", "tasks/"+task.ID+"/complete", done, nil), 200, "")

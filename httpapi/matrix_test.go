@@ -49,6 +49,7 @@ var exampleBodies = map[string]any{
 	"claimLeases":               wire.ClaimLeases{By: "me"},
 	"ackLeases":                 wire.Acks{Acks: []wire.Ack{{Stream: "s", Epoch: 1, Token: "lse_"}}},
 	"failLease":                 wire.FailLease{Stream: "s", Epoch: 1, Token: "lse_", Message: "no"},
+	"snoozeLease":               wire.SnoozeLease{Stream: "s", Epoch: 1, Token: "lse_", DelayMs: 1},
 	"renewLease":                wire.RenewLease{Stream: "s", Epoch: 1, Token: "lse_"},
 	"unblockReactions":          wire.Repair{},
 	"resetReactions":            wire.Repair{},
@@ -82,6 +83,7 @@ var exampleBodies = map[string]any{
 	"claimTasks":        wire.ClaimTasks{Worker: "w1", Handlers: []string{"nobodys"}, WaitMs: new(wire.Millis)},
 	"completeTask":      wire.CompleteTask{Epoch: 1},
 	"failTask":          wire.FailTask{Epoch: 1, Message: "no"},
+	"snoozeTask":        wire.SnoozeTask{Epoch: 1, DelayMs: 1},
 	"renewTask":         wire.Renew{Epoch: 1},
 	"journalTaskEffect": wire.EffectCall{Epoch: 1, Name: "x"},
 }
@@ -193,7 +195,7 @@ func TestEveryRouteByRole(t *testing.T) {
 func TestWhoMayWhat(t *testing.T) {
 	d := newTestAPI(t, holdfasttest.Open(t), httpapi.Options{})
 	work := map[string]bool{"claimLeases": true, "ackLeases": true, "failLease": true, "renewLease": true, "claimStep": true, "renewClaim": true,
-		"settleClaim": true, "releaseClaim": true, "journalEffect": true, "claimTasks": true, "completeTask": true, "failTask": true, "renewTask": true, "journalTaskEffect": true}
+		"settleClaim": true, "releaseClaim": true, "journalEffect": true, "claimTasks": true, "completeTask": true, "failTask": true, "snoozeTask": true, "snoozeLease": true, "renewTask": true, "journalTaskEffect": true}
 	manage := map[string]bool{"createKey": true, "listKeys": true, "getKey": true, "rotateKey": true, "revokeKey": true, "putReaction": true, "deleteReaction": true,
 		"createWebhook": true, "rotateWebhook": true, "deleteWebhook": true, "putHandler": true, "deleteHandler": true, "createWorkspace": true, "putLifecycle": true, "putDefinition": true}
 	for _, r := range d.api.Routes() {

@@ -24,6 +24,7 @@ import (
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/httpapi"
 	"github.com/holdfast-go/holdfast/internal/lease"
+	"github.com/holdfast-go/holdfast/internal/testkit"
 	"github.com/holdfast-go/holdfast/internal/testlevel"
 	"github.com/holdfast-go/holdfast/wire"
 )
@@ -492,6 +493,11 @@ func TestGoodAnswersFitTheDocument(t *testing.T) {
 	good("claimLeases", "reactions/r/claim", exampleBodies["claimLeases"], &got)
 	good("renewLease", "reactions/r/renew", wire.RenewLease{Stream: "s", Epoch: got.Leases[0].Epoch, Token: got.Leases[0].Token}, nil)
 	good("listPositions", "reactions/r/streams", nil, nil)
+	good("snoozeLease", "reactions/r/snooze", wire.SnoozeLease{Stream: "s", Epoch: got.Leases[0].Epoch, Token: got.Leases[0].Token, DelayMs: 1}, nil)
+	testkit.Eventually(t, "the stream is due again", func() bool {
+		good("claimLeases", "reactions/r/claim", exampleBodies["claimLeases"], &got)
+		return len(got.Leases) == 1
+	})
 	good("failLease", "reactions/r/fail", wire.FailLease{Stream: "s", Epoch: got.Leases[0].Epoch, Token: got.Leases[0].Token, Message: "no"}, nil)
 	good("skipReactions", "reactions/r/skip", wire.Repair{}, nil)
 	good("deleteReaction", "reactions/r", nil, nil)

@@ -35,6 +35,8 @@ func (a *API) reactionRoutes() {
 	add(a, route{Method: http.MethodPost, Path: "reactions/{name}/ack", ID: "ackLeases", Tag: "reactions", Summary: "Acknowledge handled events.", Roles: workers, Idempotency: table.InTx,
 		More: "Each lease is identified by its token. A lost lease or a version that was not delivered is reported in the results, not as an error."}, ackLeases)
 	add(a, route{Method: http.MethodPost, Path: "reactions/{name}/fail", ID: "failLease", Tag: "reactions", Summary: "Report that an event could not be handled.", Roles: workers, Idempotency: table.UnderLease, More: byToken}, failLease)
+	add(a, route{Method: http.MethodPost, Path: "reactions/{name}/snooze", ID: "snoozeLease", Tag: "reactions", Summary: "Give a stream back until a later time.", Roles: workers, Idempotency: table.UnderLease,
+		More: "This does not count as a failure. " + byToken}, snoozeLease)
 	add(a, route{Method: http.MethodPost, Path: "reactions/{name}/renew", ID: "renewLease", Tag: "reactions", Summary: "Renew a lease.", Roles: workers, Idempotency: table.UnderLease, More: byToken}, renewLease)
 	for _, x := range []struct{ how, summary, more string }{
 		{"unblock", "Unblock a reaction's streams (* for all reactions).", "Each stream continues with the event that blocked it."},
@@ -395,16 +397,13 @@ func ackLeases(c *call, in *acksIn) (wire.Acked, error) {
 		return wire.Acked{}, err
 	}
 	for i, f := range refused {
+		if f == nil {
+			continue
+		}
 		r := &out.Results[which[i]]
-		switch {
-		case f == nil:
-		case f.Code == fault.Unavailable:
-			return wire.Acked{}, f
-		default:
-			r.Status = string(f.Code)
-			if version, ok := f.Fields["delivered"].(int64); ok {
-				r.Delivered = &version
-			}
+		r.Status = string(f.Code)
+		if version, ok := f.Fields["delivered"].(int64); ok {
+			r.Delivered = &version
 		}
 	}
 	return out, nil
@@ -437,6 +436,34 @@ func failLease(c *call, in *failIn) (wire.FailedLease, error) {
 	retryable := b.Retryable == nil || *b.Retryable
 	f, err := reactions.Fail(c.ctx(), c.doer(), x, reactions.ByHand(at, in.Name, b.Stream, b.Epoch), -1, b.Message, retryable)
 	return wire.FailedLease{Blocked: f.Blocked, Retry: f.Failures, NotBefore: shapes.At(f.NotBefore)}, err
+}
+
+type snoozeIn struct {
+	Name string `path:"name"`
+	Body wire.SnoozeLease
+}
+
+func snoozeLease(c *call, in *snoozeIn) (wire.SnoozedLease, error) {
+	b := in.Body
+	err := checkEpoch(b.Epoch)
+	if err == nil {
+		err = checkDelay(b.DelayMs)
+	}
+	if err == nil {
+		_, err = c.claimed(in.Name)
+	}
+	if err == nil {
+		err = c.checkLeaseToken(in.Name, b.Stream, b.Epoch, b.Token)
+	}
+	if err != nil {
+		return wire.SnoozedLease{}, err
+	}
+	at, err := c.doer().Partition(c.ctx(), store.Write)
+	if err != nil {
+		return wire.SnoozedLease{}, err
+	}
+	dueAt, err := reactions.Snooze(c.ctx(), c.doer(), reactions.ByHand(at, in.Name, b.Stream, b.Epoch), -1, span(b.DelayMs))
+	return wire.SnoozedLease{NotBefore: shapes.At(dueAt)}, err
 }
 
 type renewIn struct {

@@ -224,7 +224,7 @@ func (m *matrix) furnish() {
 	for _, name := range []string{"nobodys", "h"} {
 		make(201, "PUT", "handlers/"+name, wire.PutHandler{Kind: "worker"}, nil)
 	}
-	make(201, "POST", "batches", wire.NewBatch{ID: "nobodys", Wallet: "w", Handler: "nobodys", Items: []wire.NewItem{{Key: "a", Cost: 1, Input: mark}, {Key: "b", Cost: 1, Input: mark}}}, nil)
+	make(201, "POST", "batches", wire.NewBatch{ID: "nobodys", Wallet: "w", Handler: "nobodys", Items: []wire.NewItem{{Key: "a", Cost: new(int64(1)), Input: mark}, {Key: "b", Cost: new(int64(1)), Input: mark}}}, nil)
 	var taken wire.Tasks
 	make(200, "POST", "tasks/claim", wire.ClaimTasks{Worker: "w1", Handlers: []string{"nobodys"}, Limit: 1, LeaseMs: day}, &taken)
 	m.ids = func(r httpapi.Route) func(string) string {

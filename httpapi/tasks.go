@@ -29,6 +29,8 @@ func (a *API) taskRoutes() {
 	add(a, route{Method: http.MethodPost, Path: "tasks/{id}/complete", ID: "completeTask", Tag: "tasks", Summary: "Complete a task.", Roles: workers, Idempotency: table.UnderLease,
 		More: "Completing the task again under the same epoch returns the same result."}, completeTask)
 	add(a, route{Method: http.MethodPost, Path: "tasks/{id}/fail", ID: "failTask", Tag: "tasks", Summary: "Report that a task failed.", Roles: workers, Idempotency: table.UnderLease}, failTask)
+	add(a, route{Method: http.MethodPost, Path: "tasks/{id}/snooze", ID: "snoozeTask", Tag: "tasks", Summary: "Give a task back until a later time.", Roles: workers, Idempotency: table.UnderLease,
+		More: "It counts neither as an attempt nor as a failure. A step of a lifecycle cannot be snoozed. Snoozing it again under the same epoch returns the same result."}, snoozeTask)
 	add(a, route{Method: http.MethodPost, Path: "tasks/{id}/renew", ID: "renewTask", Tag: "tasks", Summary: "Renew a task's lease.", Roles: workers, Idempotency: table.UnderLease}, renewTask)
 	add(a, route{Method: http.MethodPost, Path: "tasks/{id}/effects", ID: "journalTaskEffect", Tag: "tasks", Summary: "Journal an effect of a task.", Roles: workers, Idempotency: table.UnderLease,
 		More: "Without a result or notDone, the call records the intent; otherwise it records the outcome."}, journalTaskEffect)
@@ -225,6 +227,33 @@ func failTask(c *call, in *failTaskIn) (wire.EndedTask, error) {
 		return wire.EndedTask{}, err
 	}
 	return endedTask(s.Fail(c.ctx(), h, remote.Failure{Message: b.Message, Final: b.Retryable != nil && !*b.Retryable, Invalid: b.Invalid}))
+}
+
+type snoozeTaskIn struct {
+	ID   string `path:"id"`
+	Body wire.SnoozeTask
+}
+
+func snoozeTask(c *call, in *snoozeTaskIn) (wire.EndedTask, error) {
+	s, h, err := c.task(in.ID, in.Body.Epoch)
+	if err == nil {
+		err = checkDelay(in.Body.DelayMs)
+	}
+	if err != nil {
+		return wire.EndedTask{}, err
+	}
+	return endedTask(s.Snooze(c.ctx(), h, span(in.Body.DelayMs)))
+}
+
+// longestSnooze is the longest time for which work can be given back.
+const longestSnooze = 30 * 24 * time.Hour
+
+// checkDelay refuses a snooze for no time, or for too long.
+func checkDelay(ms wire.Millis) error {
+	if d := span(ms); d >= time.Millisecond && d <= longestSnooze {
+		return nil
+	}
+	return fault.New(fault.Validation, "delayMs must be between 1 and %d (30 days), got %d", longestSnooze.Milliseconds(), ms).With("pointer", "/delayMs")
 }
 
 type renewTaskIn struct {

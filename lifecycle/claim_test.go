@@ -211,17 +211,21 @@ func TestAClaimByHandRunsOut(t *testing.T) {
 }
 
 // Verifies that a manual claim runs the validation, and that the claim is released at once if the validation
-// refuses or panics.
+// fails, refuses or panics.
 func TestAClaimByHandIsValidated(t *testing.T) {
 	everywhere(t, invoices, func(t *testing.T, w *world) {
 		w.create("i", "j")
 		w.may("i", func(context.Context, *lifecycle.Act[bill]) error { return errOwn })
 		_, err := w.l.Claim(context.Background(), w.e, "i", "close", "admin")
-		testkit.WantCode(t, err, fault.ActionInvalid)
+		testkit.WantCode(t, err, fault.ActionFailed)
 		if !errors.Is(err, errOwn) {
 			t.Errorf("%v", err)
 		}
 		w.happened("i", "open", "created", "claimed", "released")
+		w.may("i", func(context.Context, *lifecycle.Act[bill]) error { return holdfast.Invalid("no") })
+		_, err = w.l.Claim(context.Background(), w.e, "i", "close", "admin")
+		testkit.WantCode(t, err, fault.ActionInvalid)
+		w.happened("i", "open", "created", "claimed", "released", "claimed", "released")
 		w.may("j", func(context.Context, *lifecycle.Act[bill]) error { panic("boo") })
 		func() {
 			defer func() {

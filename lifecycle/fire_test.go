@@ -49,7 +49,7 @@ var failings = []failing{
 	{name: "cancelled", act: func(*world) body { return wait }, cancel: true, is: context.Canceled, code: fault.ActionFailed, outcome: "cancelled"},
 	{name: "handler timeout", step: "brief", act: func(*world) body { return wait }, is: context.DeadlineExceeded, code: fault.ActionFailed, outcome: "timeout"},
 	{name: "step timeout", step: "hurry", act: func(*world) body { return wait }, is: context.Canceled, code: fault.ActionFailed, outcome: "timeout"},
-	{name: "validation refuses", may: func(context.Context, *lifecycle.Act[bill]) error { return errOwn }, is: errOwn, code: fault.ActionInvalid, outcome: "invalid"},
+	{name: "validation fails", may: func(context.Context, *lifecycle.Act[bill]) error { return errOwn }, is: errOwn, code: fault.ActionFailed, outcome: "failed"},
 	{name: "validation says invalid", may: func(context.Context, *lifecycle.Act[bill]) error { return holdfast.Invalid("no") },
 		is: holdfast.ErrActionInvalid, code: fault.ActionInvalid, outcome: "invalid"},
 	{name: "validation panics", may: func(context.Context, *lifecycle.Act[bill]) error { panic("boo") }, panics: "boo", outcome: "panicked"},

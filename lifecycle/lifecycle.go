@@ -79,7 +79,8 @@ func (l *Lifecycle[E]) Action(name string, f func(context.Context, *Act[E]) erro
 	return l.handle("action", name, f, o)
 }
 
-// Validation sets a function that runs before an action. It returns [holdfast.Invalid] to refuse the step.
+// Validation sets a function that runs before an action. It returns [holdfast.Invalid] to refuse the step. Any other
+// error means that the step could not be validated: the caller gets [holdfast.ErrActionFailed] and may fire it again.
 func (l *Lifecycle[E]) Validation(name string, f func(context.Context, *Act[E]) error, o ...HandlerOption) *Lifecycle[E] {
 	return l.handle("validation", name, f, o)
 }
@@ -136,8 +137,8 @@ func (l *Lifecycle[E]) Register(ctx context.Context, e *holdfast.Engine) error {
 // If another operation is in progress, the error is [holdfast.ErrClaimFailed], and nothing is changed. If the step does
 // not exist in the entity's status, the error is [holdfast.ErrInvalidTransition]; if the requester may not fire it,
 // [holdfast.ErrForbidden]. If the validation or the action refuses, the error is [holdfast.ErrActionInvalid]. If the
-// action fails, the error is [holdfast.ErrActionFailed], which wraps the action's own error. A panic in the action
-// propagates after the claim has been released.
+// action or the validation fails, the error is [holdfast.ErrActionFailed], which wraps the handler's own error. A panic in
+// the action propagates after the claim has been released.
 //
 // If ctx ends, an action that respects its context stops. The claim is released even if the action does not stop.
 //

@@ -146,6 +146,18 @@ func (y *yard) is(status string) {
 	}
 }
 
+// wantOutcome checks the outcome in the last event of the entity.
+func (y *yard) wantOutcome(outcome string) {
+	y.t.Helper()
+	all, err := y.l.History(y.ctx, engine.Of(y.e), "j", 0, 1000)
+	if err != nil || len(all) == 0 {
+		y.t.Fatal(len(all), err)
+	}
+	if data := strings.ReplaceAll(string(all[len(all)-1].Data), " ", ""); !strings.Contains(data, `"outcome":"`+outcome+`"`) {
+		y.t.Errorf("got event %s, want outcome %q", data, outcome)
+	}
+}
+
 // Verifies that a worker claims a fired step once, completes it with data and an output, and gets the same
 // result when it completes it again; and that no caller of another workspace or with another epoch can
 // complete it.
@@ -194,8 +206,8 @@ func TestAWorkerCompletesAnAction(t *testing.T) {
 	})
 }
 
-// Verifies that a worker's validation runs before a worker's action, that a refusal reverts the entity, and
-// that repeating either call returns the same result.
+// Verifies that a worker's validation runs before a worker's action, that a refusal and a failure, which is
+// not recorded as a refusal, revert the entity, and that repeating each call returns the same result.
 func TestAWorkerValidates(t *testing.T) {
 	eachYard(t, "transactional", "hold", func(y *yard) {
 		y.fire("check")
@@ -209,6 +221,16 @@ func TestAWorkerValidates(t *testing.T) {
 			}
 			y.is("new")
 		}
+		y.wantOutcome("invalid")
+		y.fire("check")
+		task = y.one("May")
+		for range 2 {
+			if _, err := workers(y.e).Fail(y.ctx, leaseOf(task), remote.Failure{Message: "the database is down"}); err != nil {
+				t.Fatal(err)
+			}
+			y.is("new")
+		}
+		y.wantOutcome("failed")
 		op := y.fire("check")
 		task = y.one("May")
 		for range 2 {

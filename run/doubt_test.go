@@ -16,6 +16,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/runengine"
 	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/strictjson"
 	"github.com/holdfast-go/holdfast/internal/testkit"
 	"github.com/holdfast-go/holdfast/lifecycle"
 	"github.com/holdfast-go/holdfast/run"
@@ -625,18 +626,27 @@ func TestViolationsOfADefinition(t *testing.T) {
 	}
 }
 
-// Verifies that two patches of one body both count, and that the second goes on top.
-func TestTwoPatchesOfOneBody(t *testing.T) {
-	def := run.Define("patches", "1", run.Task("a", func(ctx context.Context, _ any) (int, error) {
-		return 1, errors.Join(run.Patch(ctx, map[string]int{"a": 1, "c": 1}), run.Patch(ctx, map[string]int{"b": 2, "c": 2}))
-	}, run.Idempotent()))
+// Verifies that the patches of one body are applied one after the other (RFC 7396): patches cannot
+// be merged into one, because a number or a null takes away what an object that follows adds to.
+func TestThePatchesOfOneBody(t *testing.T) {
+	def := run.Define("patches", "1",
+		run.Task("first", func(ctx context.Context, _ any) (int, error) {
+			return 1, run.Patch(ctx, json.RawMessage(`{"a":{"x":1},"b":{"x":1},"c":{"x":{"y":1}},"d":1,"e":1}`))
+		}, run.Idempotent()),
+		run.Task("second", func(ctx context.Context, _ any) (int, error) {
+			var all []error
+			for _, patch := range []string{`{"a":5,"b":null,"c":{"x":null},"d":2}`, `{"a":{"b":1},"b":{"z":null,"y":1},"c":{"x":{"z":1}},"e":null}`, `{"e":{"f":2}}`} {
+				all = append(all, run.Patch(ctx, json.RawMessage(patch)))
+			}
+			return 1, errors.Join(all...)
+		}, run.Idempotent()))
 	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
 		b := newBench(t, e, def)
 		b.once()
-		b.is("COMPLETED", "a", "COMPLETED")
-		var state map[string]int
-		if b.ok(json.Unmarshal(b.live().Run.State, &state)); len(state) != 3 || state["a"] != 1 || state["b"] != 2 || state["c"] != 2 {
-			t.Errorf("got state %v", state)
+		b.once()
+		b.is("COMPLETED", "second", "COMPLETED")
+		if got, want := string(b.live().Run.State), `{"a":{"b":1},"b":{"y":1},"c":{"x":{"z":1}},"d":2,"e":{"f":2}}`; !strictjson.Equal([]byte(got), []byte(want)) {
+			t.Errorf("got state %s, want %s", got, want)
 		}
 	}, def)
 }

@@ -306,10 +306,10 @@ func TestAPauseLosesNoResult(t *testing.T) {
 		b := newBench(t, e, simple())
 		l := b.take()
 		b.ok(b.do(runengine.Pause))
-		_, err := b.executor().Complete(b.ctx, engine.Of(e), l, runengine.Ended{Output: []byte(`{"a": 1}`), Patch: []byte(`{"seen": true}`)})
+		_, err := b.executor().Complete(b.ctx, engine.Of(e), l, runengine.Ended{Output: []byte(`{"a": 1}`), Patches: [][]byte{[]byte(`{"seen": true}`)}})
 		b.ok(err)
 		b.is("PAUSED", "first", "COMPLETED")
-		_, err = b.executor().Complete(b.ctx, engine.Of(e), l, runengine.Ended{Output: []byte(`{"a": 1}`), Patch: []byte(`{"seen": true}`)}) // again
+		_, err = b.executor().Complete(b.ctx, engine.Of(e), l, runengine.Ended{Output: []byte(`{"a": 1}`), Patches: [][]byte{[]byte(`{"seen": true}`)}}) // again
 		b.ok(err)
 		if _, err := b.executor().Complete(b.ctx, engine.Of(e), l, runengine.Ended{Output: []byte(`2`)}); fault.CodeOf(err) != fault.LeaseLost {
 			t.Errorf("second completion: got %v, want LEASE_LOST", err)

@@ -95,7 +95,7 @@ func (d *Definition) Start(ctx context.Context, doer holdfast.Doer, input any, o
 	if d.bad != nil {
 		return Run{}, false, d.bad
 	}
-	s := runengine.Start{Definition: d.ID()}
+	s := runengine.Start{Declared: d.def}
 	if s.Input, err = json.Marshal(input); err != nil {
 		return Run{}, false, fault.New(fault.Validation, "the input cannot be encoded as JSON: %v", err)
 	}
@@ -106,20 +106,16 @@ func (d *Definition) Start(ctx context.Context, doer holdfast.Doer, input any, o
 		return Run{}, false, runengine.CheckKey("")
 	}
 	at := store.DoerOf(doer)
-	here := localOf(at)
-	if err := here.Executor.Ensure(ctx, at, d.def); err != nil {
-		return Run{}, false, err
-	}
-	l, created, err := here.Start(ctx, at, s)
+	l, created, err := localOf(at).Start(ctx, at, s)
 	return public(l.Run), created, err
 }
 
-// localOf returns the run state of an engine. A transaction gets only a new Executor.
+// localOf returns the run state of an engine, or of the engine of a transaction.
 func localOf(d store.Doer) *runengine.Local {
-	if e, ok := d.(*engine.Engine); ok {
-		return maintenanceOf(e).Local
+	if tx, inside := d.(*store.Tx); inside {
+		return runengine.LocalOf(tx)
 	}
-	return &runengine.Local{Executor: new(runengine.Executor)}
+	return maintenanceOf(d.(*engine.Engine)).Local
 }
 
 // Get returns a run, or [holdfast.ErrNotFound].
@@ -298,14 +294,14 @@ type Decision struct {
 	Content   any
 }
 
-// ActorOption is the option [By] for [Decide]. It is also a [ResolveOption].
+// ActorOption is the option [By] for [Decide], which requires it. It is also a [ResolveOption].
 type ActorOption struct{ actor string }
 
 // By sets the actor that the history records.
 func By(actor string) ActorOption { return ActorOption{actor} }
 
 // Decide decides an approval request. Only the first decision counts. A different or late decision returns
-// [holdfast.ErrConflict]. A requester that the approval request does not name gets [holdfast.ErrForbidden].
+// [holdfast.ErrConflict]. A decision needs an actor ([By]); without one it returns [holdfast.ErrValidation]. A requester that the approval request does not name gets [holdfast.ErrForbidden].
 func Decide(ctx context.Context, d holdfast.Doer, approval string, v Decision, o ...ActorOption) (ApprovalRequest, error) {
 	x := runengine.Decision{Decision: string(v.Status), May: func(requesters []string) error {
 		if len(requesters) == 0 || slices.Contains(requesters, v.Requester) {
@@ -315,6 +311,9 @@ func Decide(ctx context.Context, d holdfast.Doer, approval string, v Decision, o
 	}}
 	for _, option := range o {
 		x.Actor = option.actor
+	}
+	if x.Actor == "" {
+		return ApprovalRequest{}, fault.New(fault.Validation, "the decision has no actor: pass run.By with the name of the person or system that decides")
 	}
 	if v.Content != nil {
 		var err error
@@ -355,8 +354,9 @@ func Resume(ctx context.Context, d holdfast.Doer, id string, o ...CommandOption)
 	return command(ctx, d, id, runengine.Resume, o)
 }
 
-// Retry continues a failed run at the step that failed. If the run has not failed, Retry returns
-// [holdfast.ErrInvalidTransition].
+// Retry continues a failed run at the step that failed. If the run has not failed, or if it would fail again at once,
+// because it has reached its limit of steps or because an expression fails as before, Retry returns
+// [holdfast.ErrInvalidTransition] and changes nothing.
 func Retry(ctx context.Context, d holdfast.Doer, id string, o ...CommandOption) (Run, error) {
 	return command(ctx, d, id, runengine.Retry, o)
 }
@@ -386,7 +386,7 @@ type workKey struct{}
 // work is one attempt of a task.
 type work struct {
 	live    *runengine.ClaimedStep
-	patch   []byte
+	patches [][]byte
 	commits []runengine.Commit
 }
 
@@ -405,41 +405,19 @@ func Of(ctx context.Context) (Info, bool) {
 	return Info{Run: l.Run.ID, Key: l.Run.Key, Step: l.Step.Name, Visit: int(l.Step.Visit), Attempt: int(l.Step.Attempts), Operation: l.Operation(), Input: l.Run.Input, State: l.Run.State}, true
 }
 
-// Patch changes the run's state when the task completes, by a merge patch (RFC 7396). A second
-// patch is merged on top of the first. Outside a task, Patch returns [holdfast.ErrValidation].
+// Patch changes the run's state when the task completes, by a merge patch (RFC 7396). The patches of a task are applied
+// one after the other. Outside a task, Patch returns [holdfast.ErrValidation].
 func Patch(ctx context.Context, merge any) error {
 	w := workOf(ctx)
 	if w == nil {
 		return outside("run.Patch")
 	}
 	data, err := json.Marshal(merge)
-	if err == nil && w.patch != nil {
-		data, err = both(w.patch, data)
-	}
 	if err != nil {
 		return fault.New(fault.Validation, "the patch cannot be encoded as JSON: %v", err)
 	}
-	w.patch = data
+	w.patches = append(w.patches, data)
 	return nil
-}
-
-// both combines two merge patches into one that has the effect of applying first, then second.
-func both(first, second []byte) ([]byte, error) {
-	var a, b map[string]json.RawMessage
-	if json.Unmarshal(first, &a) != nil || json.Unmarshal(second, &b) != nil || a == nil || b == nil {
-		return second, nil // a patch that is not an object replaces everything
-	}
-	for name, v := range b {
-		if was, ok := a[name]; ok {
-			joined, err := both(was, v)
-			if err != nil {
-				return nil, err
-			}
-			v = joined
-		}
-		a[name] = v
-	}
-	return json.Marshal(a)
 }
 
 // WriteTx adds f to the transaction that completes the step, so that the writes of f and the step's
@@ -474,7 +452,7 @@ func bodyOf[I, O any](f func(context.Context, I) (O, error)) runengine.Body {
 		if err != nil {
 			return runengine.Done{}, runengine.MayHaveActed(holdfast.NonRetryable(fault.New(fault.Validation, "the result of step %q cannot be encoded as JSON: %v", l.Step.Name, err)))
 		}
-		return runengine.Done{Output: data, Patch: w.patch, Commits: w.commits}, nil
+		return runengine.Done{Output: data, Patches: w.patches, Commits: w.commits}, nil
 	}
 }
 

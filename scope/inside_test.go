@@ -148,7 +148,7 @@ func (p *program) everything(t *testing.T, hf *holdfast.Engine) {
 		t.Fatal(err)
 	}
 	work := func(yield func(batch.NewItem[int]) bool) {
-		_ = yield(batch.NewItem[int]{Key: "a", Input: 1}) && yield(batch.NewItem[int]{Key: "b", Input: 2})
+		_ = yield(batch.NewItem[int]{Key: "a", Cost: batch.Free, Input: 1}) && yield(batch.NewItem[int]{Key: "b", Cost: batch.Free, Input: 2})
 	}
 	if _, err := p.scans.Create(ctx, hf, "w", work); err != nil {
 		t.Fatal(err)

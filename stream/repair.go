@@ -72,7 +72,8 @@ func ListPositions(ctx context.Context, d holdfast.Doer, f PositionFilter) iter.
 }
 
 // Unblock lets a blocked reaction continue at the event where it stopped, on the streams that the filter selects. The
-// reaction "*" is every reaction, after-effect and webhook; an empty name is [holdfast.ErrValidation].
+// reaction "*" is every reaction, after-effect and webhook; an empty name is [holdfast.ErrValidation], and
+// so is a filter with Blocked false.
 func Unblock(ctx context.Context, d holdfast.Doer, reaction string, f PositionFilter) (RepairResult, error) {
 	return repair(ctx, d, "unblock", reaction, f)
 }

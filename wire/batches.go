@@ -18,7 +18,7 @@ type NewBatch struct {
 // NewItem is an item of a batch that is being created or extended.
 type NewItem struct {
 	Key   string          `json:"key" doc:"Unique within the batch."`
-	Cost  int64           `json:"cost" doc:"Cost in points, 0 or more."`
+	Cost  *int64          `json:"cost" nullable:"false" doc:"Cost in points. Set it to 0 for an item that costs nothing."`
 	Input json.RawMessage `json:"input,omitempty"`
 }
 

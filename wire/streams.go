@@ -156,6 +156,19 @@ type FailedLease struct {
 	NotBefore *Time `json:"notBefore"`
 }
 
+// SnoozeLease gives a stream back until a later time. This does not count as a failure.
+type SnoozeLease struct {
+	Stream  string `json:"stream"`
+	Epoch   int64  `json:"epoch"`
+	Token   string `json:"token" doc:"Token of the lease."`
+	DelayMs Millis `json:"delayMs" doc:"When the stream is due again, from now: 1 to 2592000000 (30 days)."`
+}
+
+// SnoozedLease says when the events are delivered again.
+type SnoozedLease struct {
+	NotBefore *Time `json:"notBefore"`
+}
+
 // RenewLease extends a lease.
 type RenewLease struct {
 	Stream  string `json:"stream"`

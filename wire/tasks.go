@@ -63,10 +63,16 @@ type FailTask struct {
 	Invalid   bool   `json:"invalid,omitempty" doc:"true if the handler refuses the step as invalid."`
 }
 
+// SnoozeTask gives a task back until a later time. It counts neither as an attempt nor as a failure.
+type SnoozeTask struct {
+	Epoch   int64  `json:"epoch"`
+	DelayMs Millis `json:"delayMs" doc:"When the task is due again, from now: 1 to 2592000000 (30 days)."`
+}
+
 // EndedTask is the result of a task: the entity's status and version, the version of the event
 // that was acknowledged or failed, the state of the item, or the status of the step.
 type EndedTask struct {
-	Status    string `json:"status" doc:"For an action, the status of the entity. For an event, acked, failed, skipped or blocked. For a batch item, its state. For a step of a run, its status, or UNCERTAIN if the step needs manual resolution."`
+	Status    string `json:"status" doc:"For an action, the status of the entity. For an event, acked, failed, snoozed, skipped or blocked. For a batch item, its state. For a step of a run, its status, or UNCERTAIN if the step needs manual resolution."`
 	Version   int64  `json:"version"`
-	NotBefore *Time  `json:"notBefore,omitempty" doc:"When a failed event is retried."`
+	NotBefore *Time  `json:"notBefore,omitempty" doc:"When a failed or snoozed event is delivered again."`
 }

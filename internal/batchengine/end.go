@@ -208,12 +208,13 @@ func giveUp(ctx context.Context, d store.Doer, t Taken, how, message string) (En
 }
 
 // Release releases an item without counting an attempt; it is due after the delay.
+// Repeating it under the same epoch returns the same result.
 func Release(ctx context.Context, d store.Doer, t Taken, delay time.Duration) error {
 	e, err := settleVerb.DoAt(ctx, d, t.partition(), endArgs{id: t.Batch, handler: t.Handler, key: t.Key, how: "release", epoch: t.Epoch, delay: delay})
-	if err == nil && !e.applied {
-		err = late(ctx, d, t, "release", lateError(ctx, d, t, e))
+	if err != nil || e.applied || e.State == "waiting" && e.epoch == t.Epoch {
+		return err
 	}
-	return err
+	return late(ctx, d, t, "release", lateError(ctx, d, t, e))
 }
 
 // Renew extends a lease, at most until the item's timeout, or returns

@@ -74,6 +74,15 @@ func (r *Remote) Fail(ctx context.Context, h remote.Lease, why remote.Failure) (
 	return remote.Ended{Status: e.State}, err
 }
 
+// Snooze releases an item, which is due again after the delay.
+func (r *Remote) Snooze(ctx context.Context, h remote.Lease, delay time.Duration) (remote.Ended, error) {
+	t, err := TaskOf(ctx, r.Engine, h.ID, h.Epoch)
+	if err != nil {
+		return remote.Ended{}, err
+	}
+	return remote.Ended{Status: "waiting"}, Release(ctx, r.Engine, t, delay)
+}
+
 // Renew extends the lease of an item, and reports whether a cancel is requested.
 func (r *Remote) Renew(ctx context.Context, h remote.Lease, lease time.Duration) (remote.Renewed, error) {
 	t, err := TaskOf(ctx, r.Engine, h.ID, h.Epoch)

@@ -294,8 +294,8 @@ func (l *load) batch(ctx context.Context, r *rand.Rand) {
 	in := wire.NewBatch{ID: b.id, Wallet: b.wallet, Handler: "Scan", Parallel: 4, Open: r.IntN(3) == 0}
 	page := func(n int) (items []wire.NewItem) {
 		for range n {
-			x := wire.NewItem{Key: fmt.Sprint("k", len(b.costs)), Cost: r.Int64N(5)}
-			b.costs[x.Key] = x.Cost
+			x := wire.NewItem{Key: fmt.Sprint("k", len(b.costs)), Cost: new(r.Int64N(5))}
+			b.costs[x.Key] = *x.Cost
 			items = append(items, x)
 		}
 		return items

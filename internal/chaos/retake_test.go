@@ -117,7 +117,7 @@ func (b *bench) setup(poison int) {
 	b.must(b.c.PutDefinition(ctx, json.RawMessage(fmt.Sprintf(`{"name": %q, "version": "1", "steps": [{"name": "do", "type": "task", "handler": "Step"}]}`, b.round))))
 	items := make([]wire.NewItem, each)
 	for i := range each {
-		items[i] = wire.NewItem{Key: fmt.Sprint("i-", i)}
+		items[i] = wire.NewItem{Key: fmt.Sprint("i-", i), Cost: new(int64(0))}
 		name := "event"
 		if i == poison {
 			name = "poison"

@@ -57,11 +57,7 @@ func (s *scene) startRun(key string) {
 	}
 	anyone := func(string) (runengine.Handled, bool) { return runengine.Handled{Safety: "idempotent"}, true }
 	ctx, e := context.Background(), new(runengine.Executor)
-	err := e.Ensure(ctx, engine.Of(s.hf), d)
-	if err != nil {
-		s.Fatal(err)
-	}
-	l, _, err := e.Start(ctx, engine.Of(s.hf), runengine.Start{Definition: d.ID(), Input: []byte(`{}`), Key: key, Holder: "me", Lease: time.Hour, Local: anyone})
+	l, _, err := e.Start(ctx, engine.Of(s.hf), runengine.Start{Declared: d, Input: []byte(`{}`), Key: key, Holder: "me", Lease: time.Hour, Local: anyone})
 	for err == nil && key == "over" && l.Taken() {
 		l, err = e.Complete(ctx, engine.Of(s.hf), &l, runengine.Ended{Output: []byte(`{}`), Holder: "me", Lease: time.Hour, Local: anyone})
 	}

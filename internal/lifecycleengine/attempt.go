@@ -101,7 +101,7 @@ func (t *attempt) record(ctx context.Context, w *work, j *effects.Journal, err, 
 	if next, ok := errors.AsType[*handOn](err); ok {
 		return t.handOn(end, next)
 	}
-	u := unfinished{err: err, cause: cause, probed: w.cleared}
+	u := unfinished{err: err, cause: cause, probed: w.cleared, unchecked: w.checking}
 	var open bool
 	u.results, open, u.park = j.Rest()
 	if err == nil && open {

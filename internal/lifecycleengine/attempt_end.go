@@ -25,6 +25,7 @@ type unfinished struct {
 	reported   bool // the body reported the outcome itself, or has not begun
 	park       bool // another attempt would not help
 	probed     bool // a probe reported that no earlier attempt acted
+	unchecked  bool // the validation did not pass: the action has not begun, and so has not failed
 }
 
 // Limits for resuming an operation whose body failed after an effect began: the number of
@@ -71,7 +72,7 @@ func (t *attempt) settle(ctx context.Context, w *work, results []entities.Result
 func (t *attempt) giveBack(ctx context.Context, u unfinished) (entities.Entity, error) {
 	args := entities.EndArgs{Ticket: t.entity.Ticket(), How: entities.Back, Results: u.results, Event: "released", Outcome: u.outcome, Message: messageOf(u.err),
 		Delay: pauseAfter(t.entity.Claim.Failures), MaxRetries: maxResumes, Meta: t.meta}
-	if failed, ok := t.step.Failed.For(t.entity.Claim.Requester); ok && u.outcome == "failed" {
+	if failed, ok := t.step.Failed.For(t.entity.Claim.Requester); ok && u.outcome == "failed" && !u.unchecked {
 		args.To, args.Event = failed, "failed/"+t.step.Key
 	}
 	if !u.reported && t.safety(t.step, t.entity.Claim.Requester) == lifecycleconfig.Undeclared {

@@ -35,6 +35,7 @@ type work struct {
 	input     []byte
 	data      []byte
 	own       bool                        // the entity is a row of a user table
+	checking  bool                        // the validation has begun and has not passed
 	started   bool                        // the action has begun
 	held      func(context.Context) error // fails if the lease of the claim may have expired; nil without a claim
 	doubtful  bool                        // an earlier attempt may have acted
@@ -74,9 +75,11 @@ func (c *Lifecycle) bodies(ctx context.Context, step *lifecycleconfig.Step, w *w
 		if h.queue != "" {
 			return &handOn{stageValidation, h.queue}
 		}
+		w.checking = true
 		if err := h.call(ctx, w); err != nil {
-			return invalid(err)
+			return err
 		}
+		w.checking = false
 	}
 	if h := c.handler(step.Action, w.requester); h != nil {
 		if h.queue != "" {
@@ -116,14 +119,6 @@ func (h *handler) call(ctx context.Context, w *work) error {
 }
 
 var errTimeout = errors.New("the handler exceeded its timeout")
-
-// invalid turns the error of a validation into a refusal, because a validation exists to refuse.
-func invalid(err error) error {
-	if fault.CodeOf(err) == fault.Internal && !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) {
-		return fault.New(fault.ActionInvalid, "%s", err).Wrap(err)
-	}
-	return err
-}
 
 // actionError returns the caller's error for the error of a body.
 func actionError(err error) error {

@@ -113,7 +113,7 @@ func (l *Lifecycle) Held(ctx context.Context, e *engine.Engine, id, operation st
 }
 
 // runValidation runs the validation of a manual claim, and releases the claim if the
-// validation refuses.
+// validation does not pass.
 func (t *attempt) runValidation(ctx context.Context) error {
 	h := t.handler(t.step.Validation, t.entity.Claim.Requester)
 	if h == nil {
@@ -126,7 +126,7 @@ func (t *attempt) runValidation(ctx context.Context) error {
 	if err == nil {
 		return nil
 	}
-	return t.refuse(ctx, invalid(err))
+	return t.refuse(ctx, err)
 }
 
 // refuse releases a claim whose body has not begun, and returns the caller's error.
@@ -134,7 +134,7 @@ func (t *attempt) refuse(ctx context.Context, err error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), ending)
 	defer cancel()
 	outcome, _ := t.decide(err, nil)
-	_, released := t.giveBack(ctx, unfinished{err: err, outcome: outcome, reported: true})
+	_, released := t.giveBack(ctx, unfinished{err: err, outcome: outcome, reported: true, unchecked: true})
 	if p, ok := errors.AsType[*panicked](err); ok {
 		panic(p.value)
 	}

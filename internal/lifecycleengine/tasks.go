@@ -342,8 +342,8 @@ func (t *task) passed(ctx context.Context) (entities.Entity, error) {
 // retried unless the failure is Final; if none was begun, the entity is reverted.
 func (r Remote) Fail(ctx context.Context, h remote.Lease, why remote.Failure) (remote.Ended, error) {
 	e, err := r.fail(ctx, h, why)
-	return r.endedBefore(ctx, h, e, err, func(r ref, was AttemptEnd) bool {
-		return was.How == EndedOpen && was.Message != "" || was.How == EndedInvalid && (why.Invalid || r.stage == stageValidation) || was.How == EndedFailed && !why.Invalid
+	return r.endedBefore(ctx, h, e, err, func(_ ref, was AttemptEnd) bool {
+		return was.How == EndedOpen && was.Message != "" || was.How == EndedInvalid && why.Invalid || was.How == EndedFailed && !why.Invalid
 	})
 }
 
@@ -355,8 +355,8 @@ func (r Remote) fail(ctx context.Context, h remote.Lease, why remote.Failure) (e
 	if c := t.now.Claim; c.Epoch == h.Epoch && (c.Phase == entities.Due && c.Error != "" || c.Phase == entities.Uncertain) {
 		return t.now, nil // this end was recorded before
 	}
-	u := unfinished{err: errors.New(why.Message), outcome: "failed", reported: true, park: why.Final}
-	if why.Invalid || t.ref.stage == stageValidation {
+	u := unfinished{err: errors.New(why.Message), outcome: "failed", reported: true, park: why.Final, unchecked: t.ref.stage == stageValidation}
+	if why.Invalid {
 		u.outcome = "invalid"
 		u.err = fault.New(fault.ActionInvalid, "%s", why.Message)
 	}
@@ -379,6 +379,12 @@ func (r Remote) fail(ctx context.Context, h remote.Lease, why remote.Failure) (e
 		err = nil // this is the failure that the worker reported
 	}
 	return e, err
+}
+
+// Snooze returns [fault.Validation]: until a step ends, its entity is claimed, and nothing else can
+// be done with it.
+func (r Remote) Snooze(context.Context, remote.Lease, time.Duration) (remote.Ended, error) {
+	return remote.Ended{}, fault.New(fault.Validation, "a step of a lifecycle cannot be snoozed, because its entity is claimed meanwhile: fail the task, and fire the step again later")
 }
 
 // Renew extends the lease of a step up to the timeout of its handler, so that a hanging worker does

@@ -198,8 +198,8 @@ func ackAll(ctx context.Context, d store.Doer, ends []End) ([]Ended, error) {
 }
 
 // AckAsked records ends of leases that [TakeAsked] returned, at most one per
-// stream. It returns for each nil, [fault.LeaseLost], [fault.NotDelivered] or, if
-// its row changes concurrently, [fault.Unavailable]. A refused end changes nothing.
+// stream. It returns for each nil, [fault.LeaseLost] or [fault.NotDelivered]. A
+// refused end changes nothing.
 func AckAsked(ctx context.Context, d store.Doer, ends []End) ([]*fault.Error, error) {
 	done, err := ackAll(ctx, d, ends)
 	if err != nil {
@@ -207,17 +207,15 @@ func AckAsked(ctx context.Context, d store.Doer, ends []End) ([]*fault.Error, er
 	}
 	refused := make([]*fault.Error, len(ends))
 	for i, e := range ends {
-		switch {
-		case done[i].Busy:
-			refused[i] = fault.New(fault.Unavailable, "stream %q is being changed concurrently: try again", e.Lease.Stream).AsRetryable()
-		case !done[i].Recorded:
-			p, err := Stands(ctx, d, e.Lease.Reaction, e.Lease.Stream)
-			if err != nil && fault.CodeOf(err) != fault.NotFound {
-				return nil, err
-			}
-			refused[i] = p.refusal(e.Lease, e.Done)
-			_ = e.Lease.note(ctx, d, "acknowledge", refused[i])
+		if done[i].Recorded { // a row that is busy after the wait was deleted meanwhile
+			continue
 		}
+		p, err := Stands(ctx, d, e.Lease.Reaction, e.Lease.Stream)
+		if err != nil && fault.CodeOf(err) != fault.NotFound {
+			return nil, err
+		}
+		refused[i] = p.refusal(e.Lease, e.Done)
+		_ = e.Lease.note(ctx, d, "acknowledge", refused[i])
 	}
 	return refused, nil
 }
@@ -312,6 +310,24 @@ func Fail(ctx context.Context, d store.Doer, x Info, l *Lease, failing int64, me
 // ByHand returns the lease that a client claims to hold. Only its epoch proves it.
 func ByHand(at store.Partition, reaction, stream string, epoch int64) *Lease {
 	return &Lease{Shard: at.Shard, Workspace: at.Workspace, Reaction: reaction, Stream: stream, Watermark: -1, Lease: lease.Lease{Epoch: epoch}}
+}
+
+// Snooze releases a stream without counting a failure; it is due again after the
+// delay. Repeating the call under the same epoch returns the same time, unless the
+// version, or all that is due if that is -1, was handled.
+func Snooze(ctx context.Context, d store.Doer, l *Lease, version int64, delay time.Duration) (dueAt time.Time, err error) {
+	e, err := AckOne(ctx, d, End{Lease: l, Done: -1, Unfinished: true, Delay: delay, Now: true})
+	if fault.CodeOf(err) != fault.LeaseLost {
+		return e.DueAt, err
+	}
+	p, failed := Stands(ctx, d, l.Reaction, l.Stream)
+	switch {
+	case failed != nil && fault.CodeOf(failed) != fault.NotFound:
+		return time.Time{}, failed
+	case failed != nil || p.Epoch != l.Epoch || p.Holder != "" || p.Blocked || p.Watermark >= p.Due || version >= 0 && p.Watermark >= version:
+		return time.Time{}, err
+	}
+	return p.DueAt, nil // released before
 }
 
 // RenewOne extends one lease, at most until longest after its take (0 means no

@@ -202,7 +202,8 @@ func TestALeaseThatIsNotToldOf(t *testing.T) {
 
 // TestAnAckThatWaitedIsJudgedByTheRow verifies on PostgreSQL that an ack which waited
 // for its row is checked against the current epoch and delivered version of that row. A
-// concurrent collection of due notices delivers nothing.
+// concurrent collection of due notices delivers nothing, and refuses nothing that was
+// delivered. If the row is deleted meanwhile, the lease is lost.
 func TestAnAckThatWaitedIsJudgedByTheRow(t *testing.T) {
 	t.Parallel()
 	s := testDB{url: holdfasttest.PostgreSQL(t)}
@@ -212,13 +213,18 @@ func TestAnAckThatWaitedIsJudgedByTheRow(t *testing.T) {
 	l := claimOne(t, hf, 2, 0, 1)
 	for _, c := range []struct {
 		change string
+		ack    int64
 		want   fault.Code
+		then   string
 	}{
-		{`UPDATE holdfast.follow SET due = due + 5`, fault.NotDelivered},
-		{`UPDATE holdfast.follow SET epoch = epoch + 1, delivered = 9, delivered_epoch = epoch + 1`, fault.LeaseLost},
+		{`UPDATE holdfast.follow SET due = due + 5`, 2, fault.NotDelivered, ""},
+		{`UPDATE holdfast.follow SET epoch = epoch + 1, delivered = 9, delivered_epoch = epoch + 1`, 2, fault.LeaseLost,
+			`UPDATE holdfast.follow SET epoch = epoch - 1, due = 1, delivered = 1, delivered_epoch = epoch - 1`},
+		{`UPDATE holdfast.follow SET due = due + 1`, 1, "", ""},
+		{`DELETE FROM holdfast.follow`, 1, fault.LeaseLost, ""},
 	} {
 		err := errors.Join(storetest.Queue(t, s.url, c.change, nil, nil, func() error {
-			code, err := ackByHand(context.Background(), hf, l, 2)
+			code, err := ackByHand(context.Background(), hf, l, c.ack)
 			if err == nil && code != c.want {
 				err = fmt.Errorf("ack returned code %q, want %q", code, c.want)
 			}
@@ -227,6 +233,8 @@ func TestAnAckThatWaitedIsJudgedByTheRow(t *testing.T) {
 		if err != nil {
 			t.Errorf("%s: %v", c.change, err)
 		}
+		if c.then != "" {
+			s.must(t, hf, c.then)
+		}
 	}
-	s.must(t, hf, `UPDATE holdfast.follow SET due = 2, delivered = 2, holder = NULL, until = NULL`)
 }

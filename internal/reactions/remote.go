@@ -142,6 +142,12 @@ func (r *Remote) Fail(ctx context.Context, h remote.Lease, why remote.Failure) (
 	return out, err
 }
 
+// Snooze delivers the event again later.
+func (r *Remote) Snooze(ctx context.Context, h remote.Lease, delay time.Duration) (remote.Ended, error) {
+	version, dueAt, err := SnoozeTask(ctx, r.Engine, h.ID, h.Epoch, delay)
+	return remote.Ended{Status: "snoozed", Version: version, NotBefore: dueAt}, err
+}
+
 // Renew extends the lease of the event's stream, within the timeout of the handler.
 func (r *Remote) Renew(ctx context.Context, h remote.Lease, leaseTime time.Duration) (remote.Renewed, error) {
 	x, err := RenewTask(ctx, r.Engine, h.ID, h.Epoch, leaseTime, func(handler string) (time.Duration, error) {

@@ -164,8 +164,10 @@ func Repair(ctx context.Context, d store.Doer, how string, f Filter) (touched, h
 		return nil, nil, fault.New(fault.Validation, "a repair must be unblock, reset or skip, got %q", how)
 	}
 	if how == "unblock" {
-		yes := true
-		f.Blocked = &yes
+		if f.Blocked != nil && !*f.Blocked {
+			return nil, nil, fault.New(fault.Validation, "unblock changes only blocked streams, but the filter selects streams that are not blocked: set blocked to true or omit it")
+		}
+		f.Blocked = new(true)
 	}
 	if f.Reaction != "" {
 		if _, err := Get(ctx, d, f.Reaction); err != nil {

@@ -218,6 +218,9 @@ func TestWhatARepairTouches(t *testing.T) {
 		if len(touched) != 2 {
 			t.Errorf("repair of streams that are not blocked touched %v, want 2", touched)
 		}
+		if touched, _, err := reactions.Repair(ctx, engine.Of(hf), "unblock", reactions.Filter{Blocked: new(false)}); !errors.Is(err, holdfast.ErrValidation) || len(touched) != 0 {
+			t.Errorf("unblock of streams that are not blocked: touched %v, error %v, want none and a validation error", touched, err)
+		}
 		touched, _ = repair(t, hf, "unblock", reactions.Filter{})
 		if len(touched) != 1 {
 			t.Errorf("repair of blocked streams touched %v, want 1", touched)

@@ -110,6 +110,15 @@ func FailTask(ctx context.Context, d store.Doer, id string, epoch int64, message
 	return t.version, f, err
 }
 
+// SnoozeTask releases the event of a task until a later time, and returns its version.
+func SnoozeTask(ctx context.Context, d store.Doer, id string, epoch int64, delay time.Duration) (version int64, dueAt time.Time, err error) {
+	t, err := taskOf(ctx, d, id, epoch)
+	if err == nil {
+		dueAt, err = Snooze(ctx, d, t.lease, t.version, delay)
+	}
+	return t.version, dueAt, err
+}
+
 // RenewTask extends the lease of a task, within the timeout of its handler.
 func RenewTask(ctx context.Context, d store.Doer, id string, epoch int64, lease time.Duration, longest func(handler string) (time.Duration, error)) (Renewal, error) {
 	t, err := taskOf(ctx, d, id, epoch)

@@ -31,6 +31,9 @@ type Source interface {
 	// Fail ends a task with a failure. Repeating it under the same epoch returns the same
 	// result.
 	Fail(context.Context, Lease, Failure) (Ended, error)
+	// Snooze ends a task that was not done, without counting an attempt or a failure. It is given
+	// out again after the delay. Repeating it under the same epoch returns the same result.
+	Snooze(context.Context, Lease, time.Duration) (Ended, error)
 	// Renew extends the lease of a task.
 	Renew(context.Context, Lease, time.Duration) (Renewed, error)
 	// Effect journals an effect of a task: it begins the effect or records its outcome.

@@ -16,9 +16,9 @@ import (
 // This file ends steps and begins the next ones.
 
 // completed ends the step with success and continues the run.
-func (c *planner) completed(output, patch json.RawMessage, target string) error {
-	if len(patch) > 0 {
-		state, err := strictjson.Merge(c.run.State, patch)
+func (c *planner) completed(output json.RawMessage, patches [][]byte, target string) error {
+	if len(patches) > 0 {
+		state, err := strictjson.Merge(c.run.State, patches...)
 		if err != nil {
 			return err
 		}
@@ -82,7 +82,7 @@ func (c *planner) enter(target string) {
 func (c *planner) visit(name string) (target string, more bool) {
 	i := c.def.Find(name)
 	if i < 0 || c.memo.N >= MaxVisits {
-		message := fmt.Sprintf("the run reached the limit of %d steps", MaxVisits)
+		message := fmt.Sprintf("the run reached the limit of %d steps: start a new run, and check the definition for a loop", MaxVisits)
 		if i < 0 {
 			message = fmt.Sprintf("definition %s has no step %q", c.def.ID(), name)
 		}

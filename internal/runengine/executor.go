@@ -1,6 +1,7 @@
 package runengine
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -160,24 +161,21 @@ func (k *Executor) cache(d store.Doer, key definitionKey, p *compiled) {
 	k.all[key] = p
 }
 
-// Ensure stores a definition if it is not stored yet, and caches it.
-func (k *Executor) Ensure(ctx context.Context, d store.Doer, def *workflow.Definition) error {
-	at, err := d.Partition(ctx, store.Write)
-	if err != nil {
-		return err
-	}
+// ensure stores a definition if it is not stored yet, and returns it compiled. A cached definition is stored.
+func (k *Executor) ensure(ctx context.Context, d store.Doer, at store.Partition, def *workflow.Definition) (*compiled, error) {
 	key := definitionKey{at, def.ID()}
 	k.mu.Lock()
-	known := k.all[key]
+	p := k.all[key]
 	k.mu.Unlock()
-	if known != nil && known.Definition == def {
-		return nil
+	if p != nil && (p.Definition == def || bytes.Equal(p.JSON(), def.JSON())) {
+		return p, nil
 	}
 	if _, err := Define(ctx, d, def); err != nil {
-		return err
+		return nil, err
 	}
-	k.cache(d, key, compile(def))
-	return nil
+	p = compile(def)
+	k.cache(d, key, p)
+	return p, nil
 }
 
 // planner returns a planner for the state of a run.
@@ -194,11 +192,13 @@ func (k *Executor) planner(l *ClaimedStep, def *compiled) *planner {
 // Start is a request to start a run.
 type Start struct {
 	Definition string
-	Input      []byte // JSON; nil means {}
-	Key        string // the idempotency key, or ""
-	Holder     string
-	Lease      time.Duration
-	Local      LocalHandlers
+	// Declared is the definition, instead of its id. It is stored if it is not stored yet.
+	Declared *workflow.Definition
+	Input    []byte // JSON; nil means {}
+	Key      string // the idempotency key, or ""
+	Holder   string
+	Lease    time.Duration
+	Local    LocalHandlers
 }
 
 // Start starts a run. If the key was used before with the same definition and input, it returns that
@@ -220,7 +220,12 @@ func (k *Executor) Start(ctx context.Context, d store.Doer, s Start) (l ClaimedS
 	if err != nil {
 		return l, false, err
 	}
-	def, err := k.definition(ctx, d, at, s.Definition)
+	var def *compiled
+	if s.Declared != nil {
+		def, err = k.ensure(ctx, d, at, s.Declared)
+	} else {
+		def, err = k.definition(ctx, d, at, s.Definition)
+	}
 	if err != nil {
 		return l, false, err
 	}
@@ -249,7 +254,7 @@ func (k *Executor) start(ctx context.Context, d store.Doer, s Start, l ClaimedSt
 		case err != nil:
 			return l, false, err
 		case got.applied:
-			k.soon(c)
+			k.soon(d, c)
 			got.moved.applied = true
 			c.run.CreatedAt = got.now
 			return c.after(&l, got.moved), true, nil
@@ -305,8 +310,9 @@ func CheckKey(key string) error {
 	return strictjson.Text("idempotencyKey", key, MaxKey)
 }
 
-func (k *Executor) soon(c *planner) {
-	if k.Later != nil && c.later > 0 {
+// soon calls Later, except in a transaction, whose commit is up to the caller.
+func (k *Executor) soon(d store.Doer, c *planner) {
+	if _, inside := d.(*store.Tx); !inside && k.Later != nil && c.later > 0 {
 		k.Later(c.later)
 	}
 }
@@ -356,7 +362,7 @@ func (k *Executor) try(ctx context.Context, d store.Doer, l *ClaimedStep, by Tak
 	case err != nil:
 		return *l, err
 	case m.applied:
-		k.soon(c)
+		k.soon(d, c)
 		return c.after(l, m), nil
 	case m.version == l.Run.Version: // the run is unchanged, so the step differs
 		return *l, lostStep(l)

@@ -88,11 +88,19 @@ func (c *planner) stopped(why string) {
 	c.cancelled()
 }
 
-// release releases the step without an attempt.
-func (c *planner) release() {
+// release releases the step without an attempt. It is due again after the delay.
+func (c *planner) release(delay time.Duration) {
 	c.how = "held"
 	if c.run.CancelRequested && c.step.Begun == 0 && c.step.Fired == "" {
 		c.stopped("stepReleased")
+		return
+	}
+	if delay > 0 {
+		if c.soon(delay); c.run.Status != Paused {
+			c.to(Waiting)
+		}
+		c.touch(Waiting, func(t *touch) { t.When, t.Ms = c.soonest(), *ms(delay); t.Attempts-- })
+		c.emitStep("stepWaiting", c.step.Name, c.step.Visit, map[string]any{"retryInMs": *ms(delay)})
 		return
 	}
 	c.touch(Running, func(t *touch) { t.When = c.soonest(); t.Attempts-- })
@@ -222,7 +230,10 @@ func (c *planner) command(name string, open bool) error {
 	case Cancel:
 		c.cancel(open)
 	case Retry:
-		c.retry()
+		if c.retry(); c.run.Status == Failed {
+			return fault.New(fault.InvalidTransition, "run %q cannot be retried, because it would fail again at once: %s", c.run.ID, c.run.Error).
+				With("status", Failed).With("version", c.run.Version).With("command", name)
+		}
 	}
 	return nil
 }

@@ -185,7 +185,7 @@ func (r *Remote) Complete(ctx context.Context, h remote.Lease, done remote.Resul
 		done.Output = result
 	}
 	if t.held {
-		_, err = r.Executor.Complete(ctx, r.Engine, &t.ClaimedStep, Ended{Output: done.Output, Patch: done.State, Whole: true})
+		_, err = r.Executor.Complete(ctx, r.Engine, &t.ClaimedStep, Ended{Output: done.Output, Patches: [][]byte{done.State}, Whole: true})
 		if errors.Is(err, effects.ErrOpen) {
 			err = t.leftOpen(ctx)
 		}
@@ -285,6 +285,24 @@ func (r *Remote) Fail(ctx context.Context, h remote.Lease, why remote.Failure) (
 		out.Status = "UNCERTAIN"
 	}
 	return out, nil
+}
+
+// Snooze makes a step due again after the delay. The worker's report says nothing about an earlier attempt that may have
+// acted.
+func (r *Remote) Snooze(ctx context.Context, h remote.Lease, delay time.Duration) (remote.Ended, error) {
+	t, err := r.task(ctx, h)
+	if err != nil {
+		return remote.Ended{}, err
+	}
+	if !t.held {
+		return remote.Ended{Status: Waiting}, t.ended(ctx, func(s Step) bool { return s.Status == Waiting && !s.Uncertain })
+	}
+	doubtful, err := t.Doubtful(ctx, r.Engine)
+	if err != nil {
+		return remote.Ended{}, err
+	}
+	next, err := r.Executor.Snooze(ctx, r.Engine, &t.ClaimedStep, delay, !t.probe && !doubtful)
+	return t.after(next), err
 }
 
 // Renew extends the lease of a step and returns whether its run is to be cancelled.

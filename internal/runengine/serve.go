@@ -21,8 +21,9 @@ type Commit func(context.Context, *store.Tx) error
 
 // Done is the result of a body.
 type Done struct {
-	Output, Patch []byte
-	Commits       []Commit
+	Output  []byte
+	Patches [][]byte
+	Commits []Commit
 	// Whole means that others may have journaled effects: the step is not done if one of them is open.
 	Whole bool
 }
@@ -217,7 +218,7 @@ func (w *Worker) settle(ctx context.Context, l *ClaimedStep, done Done, j *effec
 		h, ok := w.Handlers()[handler]
 		return h, ok && w.running() && w.Kind == ""
 	}
-	e := Ended{Output: done.Output, Patch: done.Patch, Results: results, Holder: w.Name, Lease: w.lease(), Local: mine, Whole: done.Whole}
+	e := Ended{Output: done.Output, Patches: done.Patches, Results: results, Holder: w.Name, Lease: w.lease(), Local: mine, Whole: done.Whole}
 	if len(done.Commits) == 0 {
 		next, err := w.Executor.Complete(ctx, w.Engine, l, e)
 		if errors.Is(err, effects.ErrOpen) {

@@ -22,11 +22,12 @@ func (k *Executor) Take(ctx context.Context, d store.Doer, l *ClaimedStep, h Han
 
 // Ended is a worker's successful result of its step.
 type Ended struct {
-	Output, Patch []byte
-	Results       []Result
-	Holder        string
-	Lease         time.Duration
-	Local         LocalHandlers
+	Output  []byte
+	Patches [][]byte // merge patches of the run's state, applied in this order; empty ones are skipped
+	Results []Result
+	Holder  string
+	Lease   time.Duration
+	Local   LocalHandlers
 	// Whole refuses the end with [effects.ErrOpen] if an effect has an unknown outcome.
 	Whole bool
 }
@@ -41,8 +42,9 @@ func (k *Executor) Complete(ctx context.Context, d store.Doer, l *ClaimedStep, e
 	if err := strictjson.Check(e.Output); err != nil {
 		return *l, err
 	}
-	if len(e.Patch) > 0 {
-		if err := strictjson.Object(e.Patch); err != nil {
+	e.Patches = slices.DeleteFunc(slices.Clone(e.Patches), func(patch []byte) bool { return len(patch) == 0 })
+	for _, patch := range e.Patches {
+		if err := strictjson.Object(patch); err != nil {
 			return *l, err
 		}
 	}
@@ -59,7 +61,7 @@ func (k *Executor) Complete(ctx context.Context, d store.Doer, l *ClaimedStep, e
 			}
 			c.plan.Saw = saw
 		}
-		return c.completed(e.Output, e.Patch, following(c.def, c.step.Name))
+		return c.completed(e.Output, e.Patches, following(c.def, c.step.Name))
 	}, func(s Step) bool { return s.Status == Completed && strictjson.Equal(s.Output, e.Output) })
 }
 
@@ -156,14 +158,39 @@ func (k *Executor) Release(ctx context.Context, d store.Doer, l *ClaimedStep, no
 			c.sawStep()
 		}
 		if notDone {
-			c.plan.Results = Ended{Results: results}.results(&c.step, effects.NotDone)
-			if c.step.Safety == opaque {
-				c.step.Begun--
-			}
+			c.bodyNotDone(results)
 		}
-		c.release()
+		c.release(0)
 		return nil
 	})
+}
+
+// Snooze releases a step without an attempt until the delay has passed. notDone means that an opaque body has not acted.
+// A step that has an effect with an unknown outcome returns [fault.Conflict].
+func (k *Executor) Snooze(ctx context.Context, d store.Doer, l *ClaimedStep, delay time.Duration, notDone bool) (ClaimedStep, error) {
+	return k.holding(ctx, d, l, Taker{}, func(c *planner) error {
+		open, saw, err := l.open(ctx, d, nil)
+		if err == nil && open {
+			err = fault.New(fault.Conflict, "an effect of step %q has no known outcome: report its outcome first, or fail the step", l.Step.Name)
+		}
+		if err != nil {
+			return err
+		}
+		c.plan.Saw = saw
+		if notDone {
+			c.bodyNotDone(nil)
+		}
+		c.release(delay)
+		return nil
+	})
+}
+
+// bodyNotDone records that an opaque body has not acted.
+func (c *planner) bodyNotDone(results []Result) {
+	c.plan.Results = Ended{Results: results}.results(&c.step, effects.NotDone)
+	if c.step.Safety == opaque {
+		c.step.Begun--
+	}
 }
 
 // Tick handles a due step of the engine's own. It returns false if nothing was due or another caller

@@ -56,6 +56,9 @@ func (t *Tx) Registry(ctx context.Context, at Partition, fresh bool) (*Registry,
 	return g, nil
 }
 
+// Shared is [Directory.Shared] of the transaction's engine.
+func (t *Tx) Shared(key any, make func() any) any { return t.directory.Shared(key, make) }
+
 // Do runs a command inside the transaction.
 func (t *Tx) Do(ctx context.Context, c Command) error { return t.conn.Run(ctx, c) }
 

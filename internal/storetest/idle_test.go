@@ -209,7 +209,7 @@ func finds(t *testing.T, url string) {
 	if _, err := batch.PutWallet(ctx, other, "w"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := kind.Create(ctx, other, "w", slices.Values([]batch.NewItem[int]{{Key: "i", Input: 1}})); err != nil {
+	if _, err := kind.Create(ctx, other, "w", slices.Values([]batch.NewItem[int]{{Key: "i", Cost: batch.Free, Input: 1}})); err != nil {
 		t.Fatal(err)
 	}
 	if _, _, err := steps.Start(ctx, other, 1); err != nil {

@@ -54,7 +54,7 @@ func plainScene(plansOnly bool) scene {
 		}
 		define := func(name string, steps ...workflow.Step) string {
 			d := &workflow.Definition{Name: name, Version: "1", Steps: steps}
-			if err := exec.Ensure(ctx, e, d); err != nil {
+			if _, err := runengine.Define(ctx, e, d); err != nil {
 				t.Fatal(err)
 			}
 			return d.ID()
@@ -77,7 +77,7 @@ func plainScene(plansOnly bool) scene {
 			return l
 		}
 		end := func(l runengine.ClaimedStep, output, patch string, of runengine.LocalHandlers) runengine.ClaimedStep {
-			next, err := exec.Complete(ctx, e, &l, runengine.Ended{Output: []byte(output), Patch: []byte(patch), Holder: "me", Lease: 30 * time.Second, Local: of})
+			next, err := exec.Complete(ctx, e, &l, runengine.Ended{Output: []byte(output), Patches: [][]byte{[]byte(patch)}, Holder: "me", Lease: 30 * time.Second, Local: of})
 			note(next, nil, err)
 			return next
 		}

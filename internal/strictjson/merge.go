@@ -7,21 +7,24 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 )
 
-// Merge applies a merge patch (RFC 7396), which must be an object, to a document. Numbers
-// stay as written.
-func Merge(doc, patch []byte) ([]byte, error) {
-	if err := Object(patch); err != nil {
-		return nil, err
-	}
+// Merge applies merge patches (RFC 7396), which must be objects, to a document, one after the
+// other. Numbers stay as written.
+func Merge(doc []byte, patches ...[]byte) ([]byte, error) {
 	into, err := Read(doc)
 	if err != nil {
 		return nil, err
 	}
-	from, err := Read(patch)
-	if err != nil {
-		return nil, err
+	for _, patch := range patches {
+		if err := Object(patch); err != nil {
+			return nil, err
+		}
+		from, err := Read(patch)
+		if err != nil {
+			return nil, err
+		}
+		into = Merged(into, from)
 	}
-	out, err := json.Marshal(Merged(into, from))
+	out, err := json.Marshal(into)
 	if err != nil {
 		return nil, err
 	}

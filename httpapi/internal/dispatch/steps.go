@@ -134,7 +134,7 @@ func (p *stepper) step(ctx context.Context, l *runengine.ClaimedStep) (runengine
 	if doubtful && l.Step.Unknown == string(effects.Probe) {
 		a, err := p.probe(ctx, h, l, call)
 		if err != nil || a.Happened {
-			return runengine.Done{Output: a.Output, Patch: a.State, Whole: true}, err
+			return runengine.Done{Output: a.Output, Patches: [][]byte{a.State}, Whole: true}, err
 		}
 		doubtful = false
 	}
@@ -152,7 +152,7 @@ func (p *stepper) step(ctx context.Context, l *runengine.ClaimedStep) (runengine
 	if err != nil && doubtful { // this response does not reveal whether an earlier attempt has acted
 		err = runengine.MayHaveActed(err)
 	}
-	return runengine.Done{Output: a.Output, Patch: a.State, Whole: true}, err
+	return runengine.Done{Output: a.Output, Patches: [][]byte{a.State}, Whole: true}, err
 }
 
 // probe asks a URL whether it has acted. Without a clear answer it remains open.
