@@ -56,7 +56,7 @@ func TestARetryThatCannotHelp(t *testing.T) {
 // TestADecisionNeedsAnActor verifies that a decision without an actor is refused with an error that
 // says how to set one.
 func TestADecisionNeedsAnActor(t *testing.T) {
-	def := run.Define("asks", "1", run.Approval("ask", "?", 0))
+	def := run.Define("asks", "1", run.Approval("ask", "?"))
 	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
 		b := newBench(t, e, def)
 		asked, err := holdfast.Collect(run.ListApprovals(b.ctx, e, run.ApprovalFilter{Run: b.id}))
