@@ -1,0 +1,2 @@
+-- Reserved for the record of refusals.
+-- min_reader: 1
