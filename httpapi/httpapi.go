@@ -114,6 +114,9 @@ func New(hf *holdfast.Engine, o Options) *API {
 	e := engine.Of(hf)
 	a := &API{hf: hf, engine: e, log: o.Log, version: o.Version, noKeys: o.NoKeys, declares: o.Declare, ring: keys.NewRing(e), limits: keys.Limits{Rate: o.Rate}, room: room.New(e.Alone),
 		tracer: observe.TracerOf(o.Traces, o.Version), closing: make(chan struct{}), claiming: lease.NewSlots(2), reading: lease.NewSlots(4)}
+	if o.Version != "" {
+		e.SetVersion(o.Version)
+	}
 	a.sources = remote.NewSources(
 		lifecycleengine.Remote{Engine: e},
 		&reactions.Remote{Engine: e, Log: o.Log, After: lifecycleengine.After{Engine: e}},
@@ -156,6 +159,8 @@ func (a *API) addRoutes() {
 	a.definitionRoutes()
 	a.runRoutes()
 	a.approvalRoutes()
+	a.inboxRoutes()
+	a.overviewRoutes()
 }
 
 // ServeHTTP serves one request.

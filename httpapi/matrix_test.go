@@ -67,6 +67,7 @@ var exampleBodies = map[string]any{
 	"rotateKey":                 wire.RotateKey{},
 	"createWebhook":             wire.NewWebhook{URL: "https://example.com/"},
 	"rotateWebhook":             wire.RotateWebhook{},
+	"runMaintenance":            struct{}{},
 
 	"defineWorkflow": json.RawMessage(`{"name":"nap","version":"1","steps":[{"name":"sleep","type":"wait","durationMs":3600000}]}`),
 	"startRun":       wire.StartRun{DefinitionID: "nobodys@1"},
