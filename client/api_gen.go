@@ -679,8 +679,7 @@ func (c *Client) GetOverview(ctx context.Context, o ...Option) (wire.Overview, e
 	return do[wire.Overview](ctx, c, newRequest(http.MethodGet, nil, "overview"), o)
 }
 
-// CountEntities counts the entities of a lifecycle by status. If there are more than 10,000,
-// the counts are those of the first 10,000.
+// CountEntities counts the entities of a lifecycle by status. Counts are exact up to 10,000.
 func (c *Client) CountEntities(ctx context.Context, lifecycle string, o ...Option) (wire.Tally, error) {
 	return do[wire.Tally](ctx, c, newRequest(http.MethodGet, nil, "lifecycles", lifecycle, "counts"), o)
 }

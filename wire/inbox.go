@@ -95,10 +95,10 @@ type Rate struct {
 	Reactions int64  `json:"reactions" doc:"Deliveries to reactions that ended."`
 }
 
-// Tally is a count by status. Capped means that the counts are those of the first 10,000.
+// Tally is a count by status, lifecycle or kind.
 type Tally struct {
 	Counts map[string]int64 `json:"counts"`
-	Capped bool             `json:"capped"`
+	Capped bool             `json:"capped" doc:"There are more than 10,000; only the first 10,001 are counted."`
 }
 
 // Overview counts what a workspace has. Counts of what has not ended are exact, others up to 10,000.

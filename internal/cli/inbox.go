@@ -55,7 +55,7 @@ func (c *overviewCommand) Run(ctx context.Context, d *connection) error {
 		for _, state := range slices.Sorted(maps.Keys(counts)) {
 			n := number64(counts[state])
 			if more {
-				n += " of the first 10000"
+				n += " of the first 10001"
 			}
 			t.add(what, state, n)
 		}

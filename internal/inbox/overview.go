@@ -6,10 +6,10 @@ import (
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
-// CountCap is how many rows are counted where what has ended counts too.
+// CountCap is up to how many rows counts are exact where what has ended counts too.
 const CountCap = 10_000
 
-// Tally is a count by name. Capped means that there are more, and that only the first [CountCap] are counted.
+// Tally is a count by name. Capped means that there are more than [CountCap], and that only one more than these was counted.
 type Tally struct {
 	Counts map[string]int64
 	Capped bool
