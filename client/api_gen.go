@@ -704,3 +704,57 @@ func (c *Client) ListRaces(ctx context.Context) iter.Seq2[wire.Race, error] {
 func (c *Client) ListRacesPage(ctx context.Context, p Page, o ...Option) (wire.List[wire.Race], error) {
 	return do[wire.List[wire.Race]](ctx, c, list(p, "races"), o)
 }
+
+// ListInbox lists what needs a person or is stuck, oldest first. Each entry has a reason and
+// an action that can be called as given.
+func (c *Client) ListInbox(ctx context.Context, f InboxFilter) iter.Seq2[wire.InboxItem, error] {
+	return pages(func(p Page) (wire.List[wire.InboxItem], error) { return c.ListInboxPage(ctx, f, p) })
+}
+
+// ListInboxPage lists a page of what needs a person or is stuck, oldest first. Each entry has
+// a reason and an action that can be called as given.
+func (c *Client) ListInboxPage(ctx context.Context, f InboxFilter, p Page, o ...Option) (wire.List[wire.InboxItem], error) {
+	return do[wire.List[wire.InboxItem]](ctx, c, list(p, "inbox").set("kind", f.Kind), o)
+}
+
+// CountInbox counts the entries of the inbox by kind. Counts are exact up to 1,000.
+func (c *Client) CountInbox(ctx context.Context, kind string, o ...Option) (wire.InboxCounts, error) {
+	return do[wire.InboxCounts](ctx, c, newRequest(http.MethodGet, nil, "inbox", "counts").set("kind", kind), o)
+}
+
+// RunMaintenance runs the background work of one node now. The node releases expired leases,
+// deletes what retention permits, and continues runs whose timers are due.
+func (c *Client) RunMaintenance(ctx context.Context, o ...Option) (wire.Maintained, error) {
+	return do[wire.Maintained](ctx, c, newRequest(http.MethodPost, nil, "maintenance"), o)
+}
+
+// GetOverview counts what the workspace has, by capability and state. Counts of what has not
+// ended are exact, others up to 10,000.
+func (c *Client) GetOverview(ctx context.Context, o ...Option) (wire.Overview, error) {
+	return do[wire.Overview](ctx, c, newRequest(http.MethodGet, nil, "overview"), o)
+}
+
+// CountEntities counts the entities of a lifecycle by status. Counts are exact up to 10,000.
+func (c *Client) CountEntities(ctx context.Context, lifecycle string, o ...Option) (wire.Tally, error) {
+	return do[wire.Tally](ctx, c, newRequest(http.MethodGet, nil, "lifecycles", lifecycle, "counts"), o)
+}
+
+// ListNodes lists the nodes that run on the database.
+func (c *Client) ListNodes(ctx context.Context) iter.Seq2[wire.Node, error] {
+	return pages(func(p Page) (wire.List[wire.Node], error) { return c.ListNodesPage(ctx, p) })
+}
+
+// ListNodesPage lists a page of the nodes that run on the database.
+func (c *Client) ListNodesPage(ctx context.Context, p Page, o ...Option) (wire.List[wire.Node], error) {
+	return do[wire.List[wire.Node]](ctx, c, list(p, "nodes"), o)
+}
+
+// ListRates lists what each node has done by the minute, oldest first.
+func (c *Client) ListRates(ctx context.Context, f RateFilter) iter.Seq2[wire.Rate, error] {
+	return pages(func(p Page) (wire.List[wire.Rate], error) { return c.ListRatesPage(ctx, f, p) })
+}
+
+// ListRatesPage lists a page of what each node has done by the minute, oldest first.
+func (c *Client) ListRatesPage(ctx context.Context, f RateFilter, p Page, o ...Option) (wire.List[wire.Rate], error) {
+	return do[wire.List[wire.Rate]](ctx, c, list(p, "rates").set("minutes", f.Minutes), o)
+}

@@ -46,6 +46,12 @@ type RunFilter struct{ Status, Definition string }
 // ApprovalFilter selects approvals.
 type ApprovalFilter struct{ Status, Run string }
 
+// InboxFilter selects entries of the inbox by kind; several kinds are separated by commas.
+type InboxFilter struct{ Kind string }
+
+// RateFilter selects rates by how many minutes ago they were recorded; nil selects an hour.
+type RateFilter struct{ Minutes *int64 }
+
 // StreamRange selects events of a stream, and their order.
 type StreamRange struct {
 	// From is the first version to read. The default is the stream's first version or, with

@@ -137,6 +137,9 @@ func (a *API) Register(ctx context.Context, hf *holdfast.Engine) error {
 		return err
 	}
 	a.hf, a.engine, a.ring, a.room = hf, e, keys.NewRing(e), room.New(e.Alone)
+	if o.Version != "" {
+		e.SetVersion(o.Version)
+	}
 	a.sources = remote.NewSources(
 		lifecycleengine.Remote{Engine: e},
 		&reactions.Remote{Engine: e, Log: o.Log, After: lifecycleengine.After{Engine: e}},
@@ -180,6 +183,8 @@ func (a *API) addRoutes() {
 	a.runRoutes()
 	a.approvalRoutes()
 	a.timelineRoutes()
+	a.inboxRoutes()
+	a.overviewRoutes()
 }
 
 // ServeHTTP serves one request.

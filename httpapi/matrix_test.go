@@ -68,6 +68,7 @@ var exampleBodies = map[string]any{
 	"rotateKey":                 wire.RotateKey{},
 	"createWebhook":             wire.NewWebhook{URL: "https://example.com/"},
 	"rotateWebhook":             wire.RotateWebhook{},
+	"runMaintenance":            struct{}{},
 
 	"putDefinition":  json.RawMessage(`{"name":"nap","version":"1","steps":[{"name":"sleep","type":"wait","durationMs":3600000}]}`),
 	"startRun":       wire.StartRun{DefinitionID: "nobodys@1"},

@@ -265,6 +265,7 @@ func claimLeases(c *call, in *claimLeasesIn) (wire.Leases, error) {
 			return false, err
 		}
 		needs := []wake.WorkKind{{Kind: wake.HeldReaction}, {Kind: wake.Reaction, Name: x.Name}}
+		c.api.engine.Hub().PolledBy(c.key.Workspace, needs)
 		some, found, err := handOut(c, needs, func(d holdfast.Doer, _ map[wake.WorkKind]bool) (out wire.Leases, until time.Time, err error) {
 			out.Leases = []wire.Lease{}
 			budget := store.NewBudget(store.PageBytes)

@@ -420,6 +420,9 @@ func (m *matrix) inside(good map[keys.Role]testRequest) {
 	m.t.Helper()
 	before := m.stored("")
 	for _, r := range slices.Backward(m.routes) { // routes that create something come first in the table
+		if r.ID == "runMaintenance" { // the janitor, which sweeps all workspaces at any time
+			continue
+		}
 		for _, role := range m.some(1) {
 			w := m.answer(good[role].with(r))
 			if w.Code == 401 || r.May(role) == (w.Code == 403) && r.ID != "createWorkspace" {

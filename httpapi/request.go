@@ -42,6 +42,7 @@ func (a *API) guard(next http.Handler) http.Handler {
 		seen := &observe.Recorder{ResponseWriter: w}
 		watched, r := a.watch(r)
 		a.metrics.InFlight.Inc()
+		a.engine.Hub().Tally.Requests.Add(1)
 		defer func() { // also after a broken connection
 			a.metrics.InFlight.Dec()
 			took := clock.Since(begun)

@@ -11,11 +11,14 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/httpapi/internal/shapes"
 	"github.com/holdfast-go/holdfast/httpapi/internal/table"
+	"github.com/holdfast-go/holdfast/internal/batchengine"
 	"github.com/holdfast-go/holdfast/internal/effects"
 	"github.com/holdfast-go/holdfast/internal/entities"
 	"github.com/holdfast-go/holdfast/internal/events"
 	"github.com/holdfast-go/holdfast/internal/lease"
+	"github.com/holdfast-go/holdfast/internal/reactions"
 	"github.com/holdfast-go/holdfast/internal/remote"
+	"github.com/holdfast-go/holdfast/internal/runengine"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/strictjson"
 	"github.com/holdfast-go/holdfast/internal/wake"
@@ -67,6 +70,7 @@ func claimTasks(c *call, in *claimTasksIn) (wire.Tasks, error) {
 		if err != nil {
 			return false, err
 		}
+		c.api.engine.Hub().PolledBy(claim.Workspace, offers.Needs())
 		some, found, err := handOut(c, offers.Needs(), func(d holdfast.Doer, due map[wake.WorkKind]bool) (wire.Tasks, time.Time, error) {
 			taken, err := offers.Take(c.ctx(), store.DoerOf(d), due, limit)
 			out, until := wire.Tasks{Tasks: make([]wire.Task, len(taken))}, time.Time{}
@@ -212,7 +216,24 @@ func completeTask(c *call, in *completeTaskIn) (wire.EndedTask, error) {
 	if err != nil {
 		return wire.EndedTask{}, err
 	}
-	return endedTask(s.Complete(c.ctx(), h, remote.Result{Output: in.Body.Output, State: in.Body.State}))
+	e, err := s.Complete(c.ctx(), h, remote.Result{Output: in.Body.Output, State: in.Body.State})
+	if err == nil {
+		c.api.tally(s)
+	}
+	return endedTask(e, err)
+}
+
+// tally counts a task that a worker has completed.
+func (a *API) tally(s remote.Source) {
+	t := &a.engine.Hub().Tally
+	switch s.(type) {
+	case *runengine.Remote:
+		t.Steps.Add(1)
+	case *batchengine.Remote:
+		t.Items.Add(1)
+	case *reactions.Remote:
+		t.Reactions.Add(1)
+	}
 }
 
 type failTaskIn struct {

@@ -30,8 +30,8 @@ func refusalShape(r refusals.Refusal) wire.Refusal {
 	return wire.Refusal{Stream: r.Stream, Action: r.Action, Requester: r.Requester, Code: fault.Code(r.Code), Detail: r.Detail, At: shapes.At(r.At), RefusedBy: refusedBy(r)}
 }
 
-// placeOf parses the cursor of a timeline: a version and the id of a refusal.
-func placeOf(after string) (timeline.Cursor, error) {
+// timelinePlace parses the cursor of a timeline: a version and the id of a refusal.
+func timelinePlace(after string) (timeline.Cursor, error) {
 	if after == "" {
 		return timeline.Cursor{}, nil
 	}
@@ -54,7 +54,7 @@ func listRefusals(c *call, in *historyIn) (wire.List[wire.Attempt], error) {
 		return wire.List[wire.Attempt]{}, err
 	}
 	return list(c, in.paged, func(ctx context.Context, after string, limit int) ([]refusals.Refusal, error) {
-		from, err := placeOf(after)
+		from, err := timelinePlace(after)
 		if err != nil {
 			return nil, err
 		}
@@ -90,7 +90,7 @@ func readTimeline(c *call, in *timelineIn) (wire.List[wire.TimelineEntry], error
 func (c *call) timeline(from paged, stream string) (wire.List[wire.TimelineEntry], error) {
 	c.api.engine.Refusals().Flush()
 	return list(c, from, func(ctx context.Context, after string, limit int) ([]timeline.Entry, error) {
-		place, err := placeOf(after)
+		place, err := timelinePlace(after)
 		if err != nil {
 			return nil, err
 		}

@@ -36,7 +36,7 @@ GRANT INSERT, UPDATE ON {schema}.late_call TO {role};
 GRANT INSERT, UPDATE, DELETE ON {schema}.stream, {schema}.entity, {schema}.scope, {schema}.scope_floor,
     {schema}.registry, {schema}.reaction, {schema}.follow, {schema}.sequence, {schema}.snapshot, {schema}.subject, {schema}.due,
     {schema}.effect, {schema}.lifecycle, {schema}.refusal, {schema}.api_key, {schema}.request, {schema}.token, {schema}.handler, {schema}.webhook,
-    {schema}.run, {schema}.step, {schema}.signal, {schema}.approval TO {role};
+    {schema}.run, {schema}.step, {schema}.signal, {schema}.approval, {schema}.node, {schema}.node_minute TO {role};
 GRANT INSERT, UPDATE ON {schema}.wallet, {schema}.batch, {schema}.item TO {role};
 GRANT INSERT ON {schema}.event, {schema}.history TO {role};
 GRANT INSERT, DELETE ON {schema}.feed TO {role};

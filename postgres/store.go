@@ -239,7 +239,7 @@ func (s *adapter) parse(ctx context.Context, all *statements) error {
 
 // migratedShape is the shape of a schema after all migrations. TestTheShapeOfASchema prints the new
 // value after a migration changes it.
-const migratedShape = "f30dbb5e6bb48c6f64675b416d0294f8"
+const migratedShape = "7730ee77d4b1d57f5a6a1353fd2f4982"
 
 // shapeSQL digests what parsing depends on in a schema: the columns and keys of its relations and
 // the signatures of its functions. It does not depend on the name of the schema.
@@ -387,3 +387,14 @@ func (s *adapter) Close() error {
 }
 
 func (s *adapter) fault(err error) error { return mapError(err) }
+
+// Pool returns how many connections are in use, and the maximum.
+func (s *adapter) Pool() (busy, size int) {
+	for _, p := range []*pgxpool.Pool{s.pool, s.quick, s.vital} {
+		if p != nil {
+			st := p.Stat()
+			busy, size = busy+int(st.AcquiredConns()), size+int(st.MaxConns())
+		}
+	}
+	return busy, size
+}

@@ -65,6 +65,9 @@ func TestEveryStatementHasAVerdict(t *testing.T) {
 // apart are the statements that no scene of the gate reaches, each with its reason.
 var apart = map[string]string{
 	"refusals.record":                    "it only inserts",
+	"nodes.report":                       "one row each, of the node itself, as refusals.record; internal/nodes tests two processes under one name",
+	"nodes.remove":                       "one row, of the node itself",
+	"nodes.prune":                        "it never waits, and deletes rows that are no longer changed",
 	"refusals.prune":                     "it deletes rows that are never changed",
 	"streams.close_renew":                "it runs only during a long export; one row, as entities.renew",
 	"effects.record_late_calls":          "it only inserts",

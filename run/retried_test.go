@@ -76,7 +76,7 @@ func TestADecisionNeedsAnActor(t *testing.T) {
 // JSON while they have neither output nor content, and that a start returns the stored time of creation,
 // also in a transaction.
 func TestWhatIsReadCanBeEncoded(t *testing.T) {
-	def := run.Define("asks", "1", run.Approval("ask", "?", 0))
+	def := run.Define("asks", "1", run.Approval("ask", "?"))
 	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
 		start := func(d holdfast.Doer) (run.Run, error) {
 			r, _, err := def.Start(t.Context(), d, nil)

@@ -19,6 +19,7 @@ var walks = map[string]string{
 	"keys.has_valid":             "it asks whether there is any",
 	"lifecycles.list_outdated":   "all workspaces that have a lifecycle, when its config changes",
 	"lifecycles.find_workspace":  "all workspaces that have a lifecycle, when a program starts",
+	"nodes.prune":                "one row of each node, once an hour",
 	"registry.sum_revisions":     "one row of each workspace that has a registry",
 	"workspaces.list_shards":     "one row of each workspace, when a node starts",
 }
@@ -83,6 +84,7 @@ var unbounded = map[string]string{
 	"batches.take":              "it counts the leases of one batch, which are limited",
 	"entities.list_overdue":     "what waits for a worker, which each step allows for another time",
 	"feed.assign_positions":     "the streams of a feed never wait",
+	"inbox.list_due_handlers":   "it finds which handler comes next, and then whether work is due for it",
 	"reactions.list_expired":    "it counts the leases of a holder that has crashed",
 	"reactions.release_expired": "it counts the leases of a holder that has crashed",
 }

@@ -422,3 +422,16 @@ func (s *adapter) Close() error {
 }
 
 func (s *adapter) fault(err error) error { return mapError(err, s.name) }
+
+// Pool returns how many connections are in use, and the maximum.
+func (s *adapter) Pool() (busy, size int) {
+	pools := []*sql.DB{s.read}
+	if s.write != s.read {
+		pools = append(pools, s.write)
+	}
+	for _, p := range pools {
+		st := p.Stats()
+		busy, size = busy+st.InUse, size+st.MaxOpenConnections
+	}
+	return busy, size
+}

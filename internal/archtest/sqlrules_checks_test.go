@@ -36,11 +36,13 @@ func (d Dialect) example(table string) string {
 // Excepted lists the tables without a shard and a workspace, each with a reason. In all other
 // tables every key leads with shard, and every statement is bound to a workspace.
 var Excepted = map[string]string{
-	"migration": "it describes the database, not its data",
-	"clock":     "a database has one clock",
-	"secret":    "a database has one signing key",
-	"workspace": "it is the map from workspace to shard, read before either is known",
-	"api_key":   "it has the workspace, and is read before that is known",
+	"migration":   "it describes the database, not its data",
+	"clock":       "a database has one clock",
+	"secret":      "a database has one signing key",
+	"workspace":   "it is the map from workspace to shard, read before either is known",
+	"api_key":     "it has the workspace, and is read before that is known",
+	"node":        "a node serves all workspaces",
+	"node_minute": "a node serves all workspaces",
 }
 
 // Wide lists the verbs that read all workspaces on purpose, each with a reason. In each of their
@@ -67,6 +69,10 @@ var Wide = map[string]string{
 	"lifecycles.find_workspace":    "a name belongs to programs or to the API in all workspaces",
 	"lifecycles.list_published":    "a node serves the published lifecycles of all workspaces on a shard",
 	"lifecycles.list_outdated":     "a program that starts applies its config in all workspaces on a shard",
+	"inbox.list_closing_streams":   "leases are found by their end over all workspaces on a shard; those of one are returned",
+	"inbox.list_expired_leases":    "leases are found by their end over all workspaces on a shard; those of one are returned",
+	"inbox.list_undeleted":         "runs are found by the end of their retention over all workspaces on a shard; those of one are returned",
+	"inbox.list_due_handlers":      "handlers with due work are found one by one, in an index over all workspaces on a shard",
 	"refusals.prune":               "one janitor deletes old refusals of all workspaces on a shard",
 	"idempotency.prune":            "one janitor deletes expired requests of all workspaces on a shard",
 	"refusals.record":              "refusals of several workspaces are recorded together",

@@ -151,6 +151,9 @@ func (w *Worker) record(ctx context.Context, t Taken, output []byte, commits []C
 		for fault.CodeOf(err) == fault.Unavailable && clock.Wait(ctx, settlePause) == nil { // retry: the work is paid for
 			err = w.settle(ctx, t, output, commits)
 		}
+		if err == nil {
+			w.Hub.Tally.Items.Add(1)
+		}
 		if code := fault.CodeOf(err); err == nil || code == fault.LeaseLost || code == fault.Unavailable || code == fault.OutcomeUnknown {
 			return err
 		}

@@ -56,6 +56,10 @@ type grammar struct {
 	Scope    scopeCommand    `cmd:"" help:"Read and change scopes (versioned state): get, patch, inc, push, set, delete, watch."`
 	Webhooks webhooksCommand `cmd:"" help:"Manage webhooks: list, create, rotate, delete."`
 
+	Inbox    inboxCommand    `cmd:"" help:"List what needs a person or is stuck."`
+	Overview overviewCommand `cmd:"" help:"Count what a workspace has."`
+	Nodes    nodesCommand    `cmd:"" help:"List the nodes that run on the database."`
+
 	Completion completionCommand `cmd:"" help:"Print a completion script for a shell."`
 	Version    versionCommand    `cmd:"" help:"Print version information."`
 

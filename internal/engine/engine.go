@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/lease"
+	"github.com/holdfast-go/holdfast/internal/nodes"
 	"github.com/holdfast-go/holdfast/internal/reactions"
 	"github.com/holdfast-go/holdfast/internal/refusals"
 	"github.com/holdfast-go/holdfast/internal/retention"
@@ -38,6 +39,8 @@ type Engine struct {
 	refusals *refusals.Log
 	follow   *reactions.Worker
 	loops    []func(context.Context)
+	reporter *nodes.Reporter
+	version  atomic.Pointer[string]
 	running  atomic.Bool
 	shards   struct {
 		sync.Mutex
@@ -67,6 +70,7 @@ func Open(ctx context.Context, db store.Database, c Config) (*Engine, error) {
 	e.janitor = e.newJanitor(c.SweepEvery, c.HistoryRetention)
 	e.follow = &reactions.Worker{Engine: e, Hub: e.hub, Log: c.Log, Name: nodeName(c.Node)}
 	e.refusals = refusals.NewLog(e, e.Node())
+	e.reporter = &nodes.Reporter{Doer: e, Name: e.Node(), Log: c.Log, Version: e.programVersion, Report: e.report, Counts: e.counts}
 	if signals, ok := e.runner.Base().(store.Signals); ok {
 		e.sender = wake.NewSender(e.hub, signals, c.Log)
 	}

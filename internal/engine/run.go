@@ -46,6 +46,7 @@ func (e *Engine) Run(ctx context.Context) error {
 	for _, f := range e.loops {
 		loops.Go(func() { f(ctx) })
 	}
+	loops.Go(func() { e.reporter.Run(ctx) })
 	defer loops.Wait()
 	e.follow.Run(ctx)
 	<-ctx.Done()
@@ -75,6 +76,14 @@ func (e *Engine) Due(ctx context.Context, needs ...wake.WorkKind) (map[wake.Work
 
 // Round runs one round of the janitor now. It exists for tests.
 func (e *Engine) Round(ctx context.Context) { e.janitor.Round(ctx) }
+
+// Maintain runs one round of the janitor now and, on a running engine, reports the node again.
+func (e *Engine) Maintain(ctx context.Context) {
+	e.janitor.Round(ctx)
+	if e.running.Load() {
+		e.reporter.Now(ctx)
+	}
+}
 
 // Shared returns the value that the parts of this engine share under a key. The first call makes it.
 func (e *Engine) Shared(key any, make func() any) any { return e.runner.Directory.Shared(key, make) }

@@ -38,6 +38,7 @@ type Janitor struct {
 	HasWork func(context.Context, []wake.WorkKind) (map[wake.WorkKind]bool, error)
 
 	mu       sync.Mutex
+	rounds   map[string]Swept // the last run of each sweep in a round
 	expiring chan struct{}    // semaphore: one caller at a time releases expired leases
 	begun    map[string]turns // sweeps on demand, by the name of the sweep
 	stuck    map[string]stuck // by the name of the sweep; used by the idle poller
@@ -70,10 +71,12 @@ func (j *Janitor) Round(ctx context.Context) {
 	healthy := true
 	there := j.hasWork(ctx)
 	for _, s := range j.Sweeps {
+		var err error
 		if there(s) {
-			_, ok := j.sweep(ctx, s, false)
-			healthy = healthy && ok
+			_, err = j.sweep(ctx, s, false)
+			healthy = healthy && (err == nil || ctx.Err() != nil)
 		}
+		j.swept(s.Name, err)
 	}
 	if !healthy {
 		j.failed.Add(1)
@@ -88,16 +91,38 @@ func (j *Janitor) good() {
 	j.failed.Store(0)
 }
 
-func (j *Janitor) sweep(ctx context.Context, s Sweep, onDemand bool) (freed int, healthy bool) {
-	freed, err := s.Run(ctx, onDemand)
+// Swept is the last run of a sweep in a round of the janitor.
+type Swept struct {
+	At  time.Time // by the machine's clock
+	Err error
+}
+
+// swept records a run of a sweep. A sweep that had nothing to do counts.
+func (j *Janitor) swept(name string, err error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.rounds == nil {
+		j.rounds = make(map[string]Swept)
+	}
+	j.rounds[name] = Swept{clock.OfMachine(), err}
+}
+
+// Rounds returns the last run of each sweep, by name.
+func (j *Janitor) Rounds() map[string]Swept {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return maps.Clone(j.rounds)
+}
+
+func (j *Janitor) sweep(ctx context.Context, s Sweep, onDemand bool) (freed int, err error) {
+	freed, err = s.Run(ctx, onDemand)
 	switch {
 	case err != nil && ctx.Err() == nil:
 		j.Log.Warn("failed to run a sweep", "sweep", s.Name, "error", err)
-		return freed, false
 	case freed > 0:
 		j.Log.Info("sweep released or deleted expired rows", "sweep", s.Name, "freed", freed)
 	}
-	return freed, true
+	return freed, err
 }
 
 // Leases returns the needs of the sweeps that release expired leases.
@@ -210,11 +235,11 @@ func (j *Janitor) sweepSince(ctx context.Context, s Sweep, since turns) {
 	now.begun++
 	j.begun[s.Name] = now
 	j.mu.Unlock()
-	freed, healthy := j.sweep(ctx, s, true)
+	freed, err := j.sweep(ctx, s, true)
 	if ctx.Err() != nil {
 		return
 	}
-	if healthy {
+	if err == nil {
 		now.finished = now.begun
 	}
 	switch {

@@ -17,6 +17,16 @@ func (w *Worker) hasQueued() bool {
 	return len(w.queue) > 0
 }
 
+// Queued returns how many leases wait for capacity.
+func (w *Worker) Queued() (n int) {
+	w.queueMu.Lock()
+	defer w.queueMu.Unlock()
+	for _, all := range w.queue {
+		n += len(all)
+	}
+	return n
+}
+
 // turns returns the reactions and workspaces to serve in this poll, and whether
 // more follow. With a single workspace whose last poll found work, it assumes
 // that there is more and saves the query.

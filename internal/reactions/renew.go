@@ -71,6 +71,9 @@ func (w *Worker) recordAll(all map[int16][]ending) {
 		ctx, cancel := context.WithTimeout(context.Background(), recordTimeout)
 		out, err := Ack(ctx, w.Engine, ends)
 		cancel()
+		if err == nil {
+			w.Hub.Tally.Reactions.Add(int64(len(some)))
+		}
 		for i, e := range some {
 			if err != nil {
 				e.done <- outcome{err: err}

@@ -76,10 +76,19 @@ func (w *Worker) serveRun(ctx context.Context, l ClaimedStep, s *ServedRun) {
 		if !ok {
 			return
 		}
+		w.Hub.Tally.Steps.Add(1)
+		w.ended(next.Run)
 		if s.run = next.Run; !next.taken {
 			return
 		}
 		l = next
+	}
+}
+
+// ended counts a run that has ended.
+func (w *Worker) ended(r Run) {
+	if Over(r.Status) {
+		w.Hub.Tally.Runs.Add(1)
 	}
 }
 

@@ -105,6 +105,13 @@ func (w *Worker) each(poll func(context.Context, store.Partition) (bool, error))
 	}
 }
 
+// TickDue executes the engine's own due steps once, on every shard.
+func (w *Worker) TickDue(ctx context.Context) error {
+	w.init()
+	_, err := w.each(w.tick)(ctx)
+	return err
+}
+
 // pollLimit is how many steps one poll reads.
 const pollLimit = 100
 
@@ -120,6 +127,9 @@ func (w *Worker) tick(ctx context.Context, at store.Partition) (found bool, err 
 			serve(&next)
 		}
 		free()
+		if moved {
+			w.ended(next.Run)
+		}
 		found = found || moved // a step that cannot be moved must not block the others
 	}
 	return found, errors.Join(err, failed)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-go/holdfast/fault"
@@ -28,6 +29,8 @@ type Runner struct {
 	Directory *Directory
 	// Wake is called with the topics that a commit wakes. It must not block and is set before the runner is used.
 	Wake func(topics []string)
+	// Commands counts the commands that write events when they are applied, and Refusals those of them that were refused.
+	Commands, Refusals atomic.Int64
 
 	store Store
 	base  Store
@@ -108,6 +111,7 @@ func (p *Runner) Do(ctx context.Context, c Command) error {
 	defer p.leave()
 	for attempt := 1; ; attempt++ {
 		err := p.store.Do(ctx, c)
+		p.count(c, err)
 		if unknown(err) && c.Decl().Idempotent && attempt < maxAttempts && ctx.Err() == nil {
 			continue
 		}
@@ -146,7 +150,7 @@ func (p *Runner) Update(ctx context.Context, f func(context.Context, Conn) error
 	for attempt := 1; ; attempt++ {
 		var w *witness
 		err := p.store.Update(ctx, func(ctx context.Context, c Conn) error {
-			w = &witness{Conn: c}
+			w = &witness{Conn: c, runner: p}
 			if err := f(ctx, w); err != nil {
 				return err
 			}
@@ -182,6 +186,17 @@ func cut(err error) error {
 		AsRetryable().Wrap(errors.New(err.Error())) // only the text: the code would say that the outcome is unknown
 }
 
+// count counts an attempt of a command.
+func (p *Runner) count(c Command, err error) {
+	if c.Decl().Events == NoEvents {
+		return
+	}
+	p.Commands.Add(1)
+	if err == nil && !c.Applied() {
+		p.Refusals.Add(1)
+	}
+}
+
 // wake wakes the topics of a commit.
 func (p *Runner) wake(err error, topics []string) {
 	if err == nil && len(topics) > 0 && p.Wake != nil {
@@ -215,12 +230,14 @@ func (p *Runner) resolveOutcome(ctx context.Context, c Command) (m CommitProof, 
 // witness records the first command that a transaction applied.
 type witness struct {
 	Conn
-	first Command
-	wakes []string
+	runner *Runner
+	first  Command
+	wakes  []string
 }
 
 func (w *witness) Run(ctx context.Context, c Command) error {
 	err := w.Conn.Run(ctx, c)
+	w.runner.count(c, err)
 	if err == nil && w.first == nil && c.Decl().Events != NoEvents && c.Applied() {
 		w.first = c
 	}

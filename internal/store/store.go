@@ -67,6 +67,12 @@ type Signals interface {
 	Listen(ctx context.Context, f func(topics []string)) error
 }
 
+// Pooled is implemented by a store that knows how many of its connections are in use.
+type Pooled interface {
+	// Pool returns the connections in use, and the maximum.
+	Pool() (busy, size int)
+}
+
 // Conn is one open transaction.
 type Conn interface {
 	// Run runs a command inside the transaction. A refused command leaves the transaction usable.

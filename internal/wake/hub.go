@@ -9,6 +9,8 @@ package wake
 import (
 	"strings"
 	"sync"
+	"sync/atomic"
+	"time"
 )
 
 // Hub wakes waiters in the process by topic. Safe for concurrent use.
@@ -18,11 +20,22 @@ type Hub struct {
 	relay   func(topics []string)
 	poller  bool // an idle poller serves the parked pollers
 	parked  map[*idleState]bool
+	polling map[*Poller]bool // running pollers
+	polled  map[Polled]time.Time
+
+	// Tally counts what the workers of this process have done.
+	Tally Tally
+}
+
+// Tally counts what the workers of a process have done since it started.
+type Tally struct {
+	Runs, Steps, Items, Reactions atomic.Int64 // ended
+	Requests                      atomic.Int64 // served by the HTTP API
 }
 
 // NewHub returns a hub without waiters.
 func NewHub() *Hub {
-	return &Hub{waiters: make(map[string][]*waiter), parked: make(map[*idleState]bool)}
+	return &Hub{waiters: make(map[string][]*waiter), parked: make(map[*idleState]bool), polling: make(map[*Poller]bool), polled: make(map[Polled]time.Time)}
 }
 
 // waiter is woken through a channel, or by a function that must not block or call the hub.

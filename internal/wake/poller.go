@@ -36,6 +36,7 @@ type Poller struct {
 func (p *Poller) Run(ctx context.Context) {
 	woken, end := p.Hub.Wait(p.Topics...)
 	defer end()
+	defer p.Hub.serve(p)()
 	longest := p.Idle
 	if longest == 0 {
 		longest = 2 * idle // with jitter, every 1.5 seconds on average

@@ -7,6 +7,7 @@ import (
 	_ "github.com/holdfast-go/holdfast/internal/check"
 	_ "github.com/holdfast-go/holdfast/internal/claimtoken"
 	_ "github.com/holdfast-go/holdfast/internal/idempotency"
+	_ "github.com/holdfast-go/holdfast/internal/inbox"
 	_ "github.com/holdfast-go/holdfast/internal/keys"
 	_ "github.com/holdfast-go/holdfast/internal/remotehandler"
 	_ "github.com/holdfast-go/holdfast/internal/webhooks"

@@ -5,7 +5,7 @@ SELECT x.place, x.kind, x.a, x.b, x.c, x.handler, x.held, x.epoch, x.lost, x.err
                pg_catalog.substr(coalesce(e.queue, ''), pg_catalog.length('h:' || e.workspace || ':') + 1) AS handler, e.holder IS NOT NULL AS held, e.epoch, e.lost,
                coalesce(e.error, '') AS error, e.updated_at AS at
           FROM {schema}.entity e
-         WHERE e.shard + 0 = :shard AND e.workspace = :workspace AND e.lost > 0 AND e.phase IN ('held', 'due')
+         WHERE 0 + e.shard = :shard AND e.workspace = :workspace AND e.lost > 0 AND e.phase IN ('held', 'due')
         UNION ALL
         SELECT 'runStep/' || s.run || '/' || s.name || '/' || s.visit::text, 'runStep', s.run, s.name, s.visit::text, s.handler, s.holder IS NOT NULL, s.epoch, s.lost,
                coalesce(s.error, ''), coalesce(s.taken_at, 'epoch')
