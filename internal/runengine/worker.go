@@ -33,6 +33,7 @@ type Worker struct {
 	// MaxConcurrency limits the concurrent bodies; workspaces share this limit.
 	MaxConcurrency int
 	Lease          time.Duration // [lease.DefaultDuration] if not set
+	RecordDelay    time.Duration // [defaultRecordDelay] if not set
 
 	once   sync.Once
 	room   *lease.Capacity
