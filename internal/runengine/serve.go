@@ -40,11 +40,11 @@ func (w *Worker) lease() time.Duration {
 // Taker returns the worker as the holder of the steps that it takes.
 func (w *Worker) Taker() Taker { return Taker{Holder: w.Name, Lease: w.lease()} }
 
-// running reports whether the worker is running.
+// running reports whether the worker is running, and so continues with the next step of a run.
 func (w *Worker) running() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.stop != nil
+	return w.stop != nil || w.TakesNext
 }
 
 // mayHaveActed is the error of a body that may have acted.

@@ -34,6 +34,7 @@ type Worker struct {
 	MaxConcurrency int
 	Lease          time.Duration // [lease.DefaultDuration] if not set
 	RecordDelay    time.Duration // [defaultRecordDelay] if not set
+	TakesNext      bool          // [Worker.Once] continues with the next step of a run; for tests
 
 	once   sync.Once
 	room   *lease.Capacity
