@@ -227,11 +227,7 @@ func (b *bodies) String() string {
 	return fmt.Sprint(b.count)
 }
 
-// chain is steps that are recorded behind. Each counts its body, and then does what its function says.
-func (b *bodies) chain(name string, more ...run.Step) *run.Definition {
-	return run.Define(name, "1", more...)
-}
-
+// step is a step that is recorded behind. It counts its body, and then does what f says.
 func (b *bodies) step(name string, f func(ctx context.Context, n int) error) run.Step {
 	return run.Task(name, func(ctx context.Context, _ any) (string, error) {
 		n := b.add(name)
@@ -343,7 +339,7 @@ func TestCommandsAndSignalsWhileStepsAreBehind(t *testing.T) {
 						<-commanded
 					}
 				}}
-				def := b.chain(strings.ReplaceAll(command, " ", "-")+fmt.Sprint(delay == never), b.step("a", nil), b.step("b", func(ctx context.Context, n int) error {
+				def := run.Define(strings.ReplaceAll(command, " ", "-")+fmt.Sprint(delay == never), "1", b.step("a", nil), b.step("b", func(ctx context.Context, n int) error {
 					if n > 1 {
 						return nil
 					}
@@ -364,6 +360,9 @@ func TestCommandsAndSignalsWhileStepsAreBehind(t *testing.T) {
 					close(commanded)
 					if stops := command == "cancel" || command == "pause" && delay != never; err == nil && stops {
 						<-ctx.Done() // by the record that is refused, or by the cancel
+						if cause := context.Cause(ctx); command == "pause" && !strings.Contains(cause.Error(), "paused") {
+							t.Errorf("the body was stopped because %v", cause)
+						}
 					} else if err == nil {
 						err = ctx.Err()
 					}
@@ -427,7 +426,7 @@ func TestAHolderThatIsBehindLosesItsLease(t *testing.T) {
 		var mine, others bodies
 		inBody, goOn := make(chan struct{}), make(chan struct{})
 		def := func(b *bodies, c func(context.Context, int) error) *run.Definition {
-			return b.chain("lost", b.step("a", nil), b.step("b", nil), b.step("c", c), b.step("d", nil))
+			return run.Define("lost", "1", b.step("a", nil), b.step("b", nil), b.step("c", c), b.step("d", nil))
 		}
 		first := def(&mine, func(context.Context, int) error { close(inBody); <-goOn; return nil })
 		e := holdfasttest.OpenOn(t, holdfasttest.At(at), first, run.RecordDelay(never))
