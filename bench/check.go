@@ -57,7 +57,7 @@ func measureChecks(ctx context.Context, c config) (all []result, err error) {
 func (k *copier) measure(ctx context.Context, runs int) (r result, err error) {
 	stop := background(ctx, k.hf)
 	defer stop()
-	model, _, err := workflows[3].Start(ctx, k.hf, amount, run.Key("model"))
+	model, _, err := workflows[threeSteps].Start(ctx, k.hf, amount, run.Key("model"))
 	if err == nil {
 		model, err = run.Await(ctx, k.hf, model.ID)
 	}
@@ -143,7 +143,7 @@ func checkPostgres(ctx context.Context, _ config) (*copier, func(), error) {
 			return all, err
 		},
 	}
-	if k.hf, err = holdfast.Open(ctx, postgres.URL(url), holdfast.Config{}, workflows[3]); err != nil {
+	if k.hf, err = holdfast.Open(ctx, postgres.URL(url), holdfast.Config{}, workflows[threeSteps]); err != nil {
 		drop()
 		return nil, nil, err
 	}
@@ -179,7 +179,7 @@ func checkSQLite(ctx context.Context, c config) (*copier, func(), error) {
 			return all, rows.Err()
 		},
 	}
-	if k.hf, err = holdfast.Open(ctx, sqlite.File(filepath.Join(dir, "check.db")), holdfast.Config{}, workflows[3]); err != nil {
+	if k.hf, err = holdfast.Open(ctx, sqlite.File(filepath.Join(dir, "check.db")), holdfast.Config{}, workflows[threeSteps]); err != nil {
 		return nil, nil, errors.Join(err, os.RemoveAll(dir))
 	}
 	return k, func() { _ = k.hf.Close(); _ = os.RemoveAll(dir) }, nil

@@ -103,7 +103,7 @@ func (p *place) byHand(ctx context.Context, c config, url, schema string) (*base
 
 // openOurs opens Holdfast with what all workloads need.
 func (p *place) openOurs(ctx context.Context, k *kernel) (err error) {
-	if k.hf, err = k.open(ctx, invoices, workflows[1], workflows[3]); err == nil {
+	if k.hf, err = k.open(ctx, invoices, workflows[oneStep], workflows[threeSteps], workflows[threeBehind]); err == nil {
 		p.finally(func() { _ = k.hf.Close() })
 	}
 	return err

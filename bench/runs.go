@@ -16,19 +16,31 @@ import (
 
 var runSteps = []string{"s1", "s2", "s3"}
 
-// workflows are runs as a user declares them, by the number of their steps.
-var workflows = map[int]*run.Definition{1: define(1), 3: define(3)}
-
-func define(steps int) *run.Definition {
-	var all []run.Step
-	for _, name := range runSteps[:steps] {
-		all = append(all, run.Task(name, func(context.Context, invoice) (json.RawMessage, error) { return json.RawMessage(output), nil }, run.Idempotent()))
-	}
-	return run.Define(fmt.Sprintf("steps-%d", steps), "1", all...)
+// workflow is a kind of run: so many steps, which may be recorded behind. Only Holdfast has the latter.
+type workflow struct {
+	steps  int
+	behind bool
 }
 
-func (e kernel) run(ctx context.Context, key string, steps int) error {
-	r, created, err := workflows[steps].Start(ctx, e.hf, amount, run.Key(key))
+var oneStep, threeSteps, threeBehind = workflow{1, false}, workflow{3, false}, workflow{3, true}
+
+// workflows are runs as a user declares them.
+var workflows = map[workflow]*run.Definition{oneStep: oneStep.define(), threeSteps: threeSteps.define(), threeBehind: threeBehind.define()}
+
+func (w workflow) define() *run.Definition {
+	name, options := fmt.Sprintf("steps-%d", w.steps), []run.StepOption{run.Idempotent()}
+	if w.behind {
+		name, options = name+"-behind", append(options, run.RecordBehind())
+	}
+	var all []run.Step
+	for _, name := range runSteps[:w.steps] {
+		all = append(all, run.Task(name, func(context.Context, invoice) (json.RawMessage, error) { return json.RawMessage(output), nil }, options...))
+	}
+	return run.Define(name, "1", all...)
+}
+
+func (e kernel) run(ctx context.Context, key string, w workflow) error {
+	r, created, err := workflows[w].Start(ctx, e.hf, amount, run.Key(key))
 	if err == nil && !created {
 		err = errors.New("a run with this key already existed")
 	}
@@ -43,12 +55,12 @@ func (e kernel) run(ctx context.Context, key string, steps int) error {
 
 const stepLease = time.Hour
 
-func (h hand) run(ctx context.Context, key string, steps int) error {
+func (h hand) run(ctx context.Context, key string, w workflow) error {
 	id := "run_" + key
 	err := h.StartRun(ctx, baseline.StartRun{Run: id, Key: key, Input: payload, Step: runSteps[0], Holder: holder, Lease: stepLease})
-	for i := 0; err == nil && i < steps; i++ {
+	for i := 0; err == nil && i < w.steps; i++ {
 		next := ""
-		if i+1 < steps {
+		if i+1 < w.steps {
 			next = runSteps[i+1]
 		}
 		err = h.FinishStep(ctx, baseline.FinishStep{Run: id, Step: runSteps[i], Output: output, Next: next, Holder: holder, Lease: stepLease})
@@ -68,7 +80,7 @@ func background(ctx context.Context, hf *holdfast.Engine) (stop func()) {
 }
 
 // openRuns runs Holdfast's engine in the background as long as the workload is measured.
-func openRuns(steps int) func(context.Context, system) (turner, func(), error) {
+func openRuns(w workflow) func(context.Context, system) (turner, func(), error) {
 	return func(ctx context.Context, s system) (turner, func(), error) {
 		var stop func()
 		if k, ok := s.(kernel); ok {
@@ -76,7 +88,7 @@ func openRuns(steps int) func(context.Context, system) (turner, func(), error) {
 		}
 		var made atomic.Int64
 		return callers(func(ctx context.Context, client, _ int) error {
-			return s.run(ctx, fmt.Sprintf("w%d-%d-%d", steps, client, made.Add(1)), steps)
+			return s.run(ctx, fmt.Sprintf("%s-%d-%d", workflows[w].ID(), client, made.Add(1)), w)
 		}), stop, nil
 	}
 }

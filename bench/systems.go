@@ -41,7 +41,7 @@ type system interface {
 	// swap changes a state by a function.
 	swap(ctx context.Context, id string) error
 	// run starts a run of so many plain steps under a key, and waits for its end.
-	run(ctx context.Context, key string, steps int) error
+	run(ctx context.Context, key string, w workflow) error
 }
 
 const (

@@ -61,9 +61,11 @@ var workloads = []workload{
 	{name: "batch-items", open: openItems},
 	// A run of three plain steps, as a user has it: started under a key of its own and waited
 	// for, while the engine runs in the background. By hand, the caller does the steps itself.
-	{name: "run-3", open: openRuns(3)},
+	{name: "run-3", open: openRuns(threeSteps)},
+	// The same with steps that are recorded behind. Other systems record each step.
+	{name: "run-3-behind", open: openRuns(threeBehind)},
 	// The same with one step, as one uses a queue of jobs.
-	{name: "run-1", open: openRuns(1)},
+	{name: "run-1", open: openRuns(oneStep)},
 	// The start of a run on a node that does not run, until its first step begins on another.
 	{name: "wake-up", clients: []int{1}, open: openWake},
 }

@@ -4,11 +4,14 @@ import (
 	"context"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/pgtest"
+	"github.com/holdfast-go/holdfast/internal/runengine"
 	"github.com/holdfast-go/holdfast/internal/testkit"
 	"github.com/holdfast-go/holdfast/lifecycle"
 	"github.com/holdfast-go/holdfast/postgres"
@@ -48,17 +51,18 @@ steps:
   - {step_id: 20, step_key: reopen, status: sent, successful_state: {admin: open}}
   - {step_id: 30, step_key: end, status: sent, successful_state: {admin: gone}}
 `))
-	steps := func(name string, safety run.StepOption) *run.Definition {
+	steps := func(name string, o ...run.StepOption) *run.Definition {
 		body := func(_ context.Context, n int) (int, error) { return n, nil }
-		return run.Define(name, "1", run.Task("a", body, safety), run.Task("b", body, safety), run.Task("c", body, safety))
+		return run.Define(name, "1", run.Task("a", body, o...), run.Task("b", body, o...), run.Task("c", body, o...))
 	}
-	plain, opaque := steps("plain", run.Idempotent()), steps("opaque", run.Opaque())
+	plain, opaque, behind := steps("plain", run.Idempotent()), steps("opaque", run.Opaque()), steps("behind", run.Idempotent(), run.RecordBehind())
 	db := postgres.URL(server.URL())
-	hf, err := holdfast.Open(ctx, db, holdfast.Config{}, invoices, plain, opaque)
+	hf, err := holdfast.Open(ctx, db, holdfast.Config{}, invoices, plain, opaque, behind)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = hf.Close() })
+	runengine.LocalOf(engine.Of(hf)).Worker.RecordDelay = time.Hour // on a loaded machine, a body may take longer than the delay
 	testkit.Run(t, hf)
 	three := func(def *run.Definition) func(int) error {
 		return func(i int) error {
@@ -96,6 +100,7 @@ steps:
 		}},
 		{"a run of three steps", 4, 9_600, three(plain)},
 		{"a run of three opaque steps", 4, 10_800, three(opaque)},
+		{"a run of three steps recorded behind", 2, 7_800, three(behind)},
 	} {
 		const warm, n = 8, 64
 		var before, after [2]int64 // the next transaction, and the end of the log

@@ -19,6 +19,7 @@ import (
 var scenes = map[string]scene{
 	"run held":       runScene(func(*runStage) {}),
 	"run opaque":     opaqueScene(),
+	"run behind":     behindScene(),
 	"run begun":      runScene(func(r *runStage) { r.begin("charge") }),
 	"run done":       runScene(func(r *runStage) { r.begin("charge"); r.end("charge", effects.Done) }),
 	"run uncertain":  runScene(func(r *runStage) { r.begin("charge"); r.park() }),
@@ -144,6 +145,31 @@ func opaqueScene() scene {
 	}
 }
 
+// behindScene is a run of three steps whose first is held, and whose holder has done all.
+func behindScene() scene {
+	return func(t *testing.T, ctx context.Context, e *holdfast.Engine) map[string]call {
+		step := func(name string) run.Step { return run.Remote(name, "w", run.Idempotent(), run.Timeout(24*time.Hour)) }
+		r := startRunStage(t, ctx, e, run.Define("behind", "1", step("a"), step("b"), step("c")))
+		all := r.calls()
+		few := make(map[string]call)
+		for n, name := range map[int]string{2: "complete two", 3: "complete three"} {
+			few[name] = func(ctx context.Context, e *holdfast.Engine) (any, error) {
+				mine, here := r.l, func(string) (runengine.Handled, bool) { return runengine.Handled{Safety: "idempotent"}, true }
+				ends := []runengine.Ended{{Output: []byte(`1`)}, {Output: []byte(`2`)}, {Output: []byte(`3`)}}[:n]
+				for i := range ends {
+					ends[i].Holder, ends[i].Lease, ends[i].Local = "me", leaseTime, here
+				}
+				now, recorded, err := r.executor.CompleteAll(ctx, engine.Of(e), &mine, ends)
+				return []any{recorded, now.Run.Status, now.Run.Version, now.Run.Step, now.Step.Status}, err
+			}
+		}
+		for _, name := range []string{"complete", "fail", "release", "renew", "signal", "expire", "take", runengine.Cancel, runengine.Pause} {
+			few[name] = all[name]
+		}
+		return few
+	}
+}
+
 func runScene(to func(*runStage)) scene {
 	return func(t *testing.T, ctx context.Context, e *holdfast.Engine) map[string]call {
 		r := newRunStage(t, ctx, e, run.Journaled())
@@ -155,12 +181,17 @@ func runScene(to func(*runStage)) scene {
 // newRunStage starts a run and takes its first step, which has a safety.
 func newRunStage(t *testing.T, ctx context.Context, e *holdfast.Engine, safety run.StepOption) *runStage {
 	t.Helper()
-	r := &runStage{stage: newStage(t, ctx, e), executor: &runengine.Executor{Retention: time.Hour}, def: run.Define("one", "1",
+	return startRunStage(t, ctx, e, run.Define("one", "1",
 		run.Remote("first", "w", safety, run.WithRetry(holdfast.RetryPolicy{MaxAttempts: 2, Backoff: time.Second}), run.Timeout(24*time.Hour)),
 		run.Remote("second", "w", run.Idempotent(), run.Timeout(24*time.Hour)),
 		run.Signal("told", "news", run.Timeout(24*time.Hour)),
 		run.Approval("ask", "Yes?", run.Timeout(24*time.Hour)),
-		run.Remote("last", "w", run.Idempotent()))}
+		run.Remote("last", "w", run.Idempotent())))
+}
+
+func startRunStage(t *testing.T, ctx context.Context, e *holdfast.Engine, def *run.Definition) *runStage {
+	t.Helper()
+	r := &runStage{stage: newStage(t, ctx, e), executor: &runengine.Executor{Retention: time.Hour}, def: def}
 	started, _, err := r.def.Start(ctx, e, 1, run.Key("k"))
 	if err != nil {
 		t.Fatal(err)

@@ -64,6 +64,8 @@ var planned = []struct{ name, args string }{
 	{"runs.start", one + `, '{run_new}', '{d@1}', '{fresh}', '{1}', '{me}', '{30000}', ARRAY['` + aStart + `'], '{0}', '{NULL}'`},
 	{"runs.start_at_step", one + `, '{run_new}', '{me}', '{30000}', '{RUNNING}', '{"{}"}', '{"{}"}', '{n}', '{1}', '{1}', '{task}', '{h}', '{1}', '{1000}', '{""}', '{hold}', '{1}', '{NULL}', '{created}', '{"{}"}', '{stepStarted}', '{"{}"}', '{d@1}', '{fresh}', '{1}', '{0}', '{NULL}'`},
 	{"runs.finish_step", one + `, '{run_10050}', '{me}', '{30000}', '{RUNNING}', '{NULL}', '{"{}"}', '{n}', '{1}', '{2}', '{task}', '{h}', '{1}', '{1000}', '{""}', '{hold}', '{1}', '{NULL}', '{stepCompleted}', '{"{}"}', '{stepStarted}', '{"{}"}', '{1}', '{s}', '{1}', '{1}', '{1}', '{n}', '{NULL}', '{0}', '{NULL}', '{0}', '{NULL}'`},
+	{"runs.finish_steps", one + `, '{run_10050}', '{me}', '{30000}', '{RUNNING}', '{NULL}', '{"{}"}', '{n}', '{1}', '{102}', '{task}', '{h}', '{1}', '{1000}', '{""}', '{hold}', '{1}', '{NULL}', '{stepCompleted}', '{"{}"}', '{stepStarted}', '{"{}"}', '{1}', '{s}', '{1}', '{1}', '{1}', '{n}', '{NULL}', '{0}', '{NULL}', '{100}', '{n}', '{1}', '{0}', '{NULL}', ` + hundred(`1`) + `, ` + passed},
+	{"runs.finish_steps.fast", `0, 'w', '00000000-0000-7000-8000-000000000001', 'run_10050', 'me', 30000, 'RUNNING', NULL, '{}', 'n', 1, 102, 'task', 'h', '1', 1000, '', 'hold', 1, NULL, 'stepCompleted', '{}', 'stepStarted', '{}', 1, 's', 1, 1, '1', 'n', NULL, 0, NULL, 100, 'n', 1, 0, NULL, ` + passed},
 	{"runs.start_at_opaque_step", one + `, '{run_new2}', '{me}', '{30000}', '{RUNNING}', '{"{}"}', '{"{}"}', '{n}', '{1}', '{1}', '{task}', '{h}', '{1}', '{1000}', '{""}', '{hold}', '{1}', '{hold}', '{created}', '{"{}"}', '{stepStarted}', '{"{}"}', '{d@1}', '{fresh2}', '{1}', '{0}', '{NULL}'`},
 	{"runs.finish_opaque_step", one + `, '{run_10050}', '{me}', '{30000}', '{RUNNING}', '{NULL}', '{"{}"}', '{n}', '{1}', '{2}', '{task}', '{h}', '{1}', '{1000}', '{""}', '{hold}', '{1}', '{hold}', '{stepCompleted}', '{"{}"}', '{stepStarted}', '{"{}"}', '{1}', '{s}', '{1}', '{1}', '{1}', '{n}', '{NULL}', '{0}', '{NULL}', '{1}', '{0}', '{NULL}'`},
 	{"runs.apply_plan", one + `, '{run_10050}', '{1}', '{held}', '{s}', '{1}', '{1}', '{me}', '{30000}', ARRAY['` + aMove + `'], '{0}', '{NULL}'`},
@@ -187,6 +189,9 @@ const aStart = `{"run": {"status": "PENDING", "step": "s", "visit": 1, "state": 
 
 // one begins the arguments of a command.
 const one = `'{0}', '{w}', '{00000000-0000-7000-8000-000000000001}'`
+
+// passed are the arguments of a hundred steps that begin and complete in one record.
+var passed = hundred(`%d`) + `, ` + hundred(`k%d`) + strings.Repeat(`, `+hundred(`1`), 7) + `, ` + hundred(`1000`) + strings.Repeat(`, `+hundred(`""`), 2) + strings.Repeat(`, `+hundred(`1`), 2)
 
 // hundred returns an array of a hundred texts of one format, with the numbers from 10101.
 func hundred(format string) string {

@@ -34,9 +34,10 @@ type handler struct {
 
 // Step is a step of a definition. [Task], [Wait] and the other step functions create steps.
 type Step struct {
-	spec workflow.Step
-	own  *handler
-	bad  error
+	spec   workflow.Step
+	own    *handler
+	behind bool
+	bad    error
 }
 
 // StepOption is an option of a step.
@@ -129,7 +130,7 @@ func (d *Definition) ID() string { return d.def.ID() }
 func (d *Definition) JSON() json.RawMessage { return d.def.JSON() }
 
 // Handle sets the function of a handler that the tasks of the definition refer to by name, and
-// returns the definition. Its options are the safety ([Idempotent] and the others), [OnUnknownRetry] and
+// returns the definition. Its options are the safety ([Idempotent] and the others), [RecordBehind], [OnUnknownRetry] and
 // [Timeout]; the definition itself sets everything else. If it is called with another option, or if
 // no task has the handler, [holdfast.Open] and [Definition.Start] return [holdfast.ErrValidation].
 func Handle[I, O any](d *Definition, name string, f func(context.Context, I) (O, error), o ...StepOption) *Definition {
@@ -141,7 +142,7 @@ func Handle[I, O any](d *Definition, name string, f func(context.Context, I) (O,
 	case s.bad != nil:
 		d.bad = fmt.Errorf("handler %q: %w", name, s.bad)
 	case !reflect.DeepEqual(s.spec, workflow.Step{}):
-		d.bad = fault.New(fault.Validation, "handler %q: Handle accepts only a safety option, OnUnknownRetry and Timeout: set other options in the definition", name)
+		d.bad = fault.New(fault.Validation, "handler %q: Handle accepts only a safety option, RecordBehind, OnUnknownRetry and Timeout: set other options in the definition", name)
 	case !slices.Contains(d.def.Handlers(), name):
 		d.bad = fault.New(fault.Validation, "definition %s has no step with handler %q", d.ID(), name)
 	}
@@ -208,7 +209,10 @@ func made(s Step, o []StepOption) Step {
 		option.set(&s)
 	}
 	if s.own != nil {
-		s.own.Safety, s.own.Unknown, s.own.Timeout = s.spec.Safety, s.spec.OnUnknown, s.spec.Timeout
+		s.own.Safety, s.own.Unknown, s.own.Timeout, s.own.Behind = s.spec.Safety, s.spec.OnUnknown, s.spec.Timeout, s.behind
+	}
+	if s.behind && s.bad == nil && (s.own == nil || s.spec.Safety != "idempotent") {
+		s.bad = fault.New(fault.Validation, "RecordBehind is an option of Task and Handle, for a task that is Idempotent: add Idempotent, or remove RecordBehind")
 	}
 	return s
 }
@@ -284,6 +288,16 @@ func Header(name, value string) StepOption {
 
 // Idempotent declares that a step may run again.
 func Idempotent() StepOption { return safety("idempotent") }
+
+// RecordBehind lets an [Idempotent] task be recorded while the next one already runs, if that is declared RecordBehind
+// too. A run of several quick tasks then needs fewer commits. After a crash, tasks whose end was not recorded yet run
+// again, at most the last 16; if the first of them returns another output this time, the later ones get that. Any other
+// step, an effect, [WriteTx] and the end of the run wait until everything before them is recorded.
+//
+// RecordBehind belongs to the program and not to the stored definition: it can be added and removed without a new
+// version. Without Idempotent, and for a step without a function, [holdfast.Open] and [Definition.Start] return
+// [holdfast.ErrValidation].
+func RecordBehind() StepOption { return StepOption{func(s *Step) { s.behind = true }} }
 
 // Transactional declares that a step writes only through [WriteTx].
 func Transactional() StepOption { return safety("transactional") }

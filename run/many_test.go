@@ -24,6 +24,8 @@ type counting struct {
 	mu      sync.Mutex
 	wrote   map[string]int
 	reading func(store.Command) // nil, or called before each read
+	writing func(store.Command) // nil, or called before each write
+	done    func(store.Command) // nil, or called after each command, before its caller has the result
 }
 
 func (c *counting) Open(ctx context.Context, o store.Options) (store.Store, error) {
@@ -56,10 +58,17 @@ func (s *countingStore) Base() store.Store { return s.Store }
 func (s *countingStore) Do(ctx context.Context, c store.Command) error {
 	if c.Decl().Lane == store.Write {
 		s.by.count(c.Decl().Name)
+		if s.by.writing != nil {
+			s.by.writing(c)
+		}
 	} else if s.by.reading != nil {
 		s.by.reading(c)
 	}
-	return s.Store.Do(ctx, c)
+	err := s.Store.Do(ctx, c)
+	if s.by.done != nil {
+		s.by.done(c)
+	}
+	return err
 }
 
 func (s *countingStore) Update(ctx context.Context, f func(context.Context, store.Conn) error) error {

@@ -80,6 +80,7 @@ func serveCommands(db string) error {
 		<-free // whatever its context says
 		return nil
 	})
+	defs = append(defs, behindDef(func(s string) { say("%s", s) }))
 	e, err := holdfast.Open(ctx, holdfasttest.At(db), holdfast.Config{Log: slog.New(slog.DiscardHandler), SweepEvery: time.Hour}, parts(defs)...)
 	if err != nil {
 		return err

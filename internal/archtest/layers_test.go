@@ -42,7 +42,7 @@ var layers = map[string][]string{
 		// signals and decisions, and timers
 		"inbox.go", "due.go",
 		// execution of handlers, local and remote
-		"serve.go", "worker.go", "remote.go",
+		"behind.go", "serve.go", "worker.go", "remote.go",
 	},
 }
 

@@ -407,6 +407,13 @@ func (j *Journal) Rest() (results []entities.Result, open, doubt bool) {
 	return slices.Clone(j.results), j.open > 0, len(j.doubts) > 0
 }
 
+// Used reports whether an effect was attempted.
+func (j *Journal) Used() bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return len(j.names) > 0
+}
+
 // Missing returns the error of an effect outside an operation.
 func Missing(name string) error {
 	return fault.New(fault.Validation, "effect %q was called outside an operation: call it in the action of a claimed step or in the handler of a run step, with the context passed to that function", name)

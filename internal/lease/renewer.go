@@ -23,6 +23,9 @@ type Renewer struct {
 	Timeout time.Duration
 	// Since is a time on this node's clock before the lease was taken. Zero is the time of Start.
 	Since time.Time
+	// Renewed is a time on this node's clock before the lease was last renewed, if it was taken before Since: the
+	// handler continues work that was begun under the lease. Zero is Since.
+	Renewed time.Time
 
 	ctx   context.Context // of Start
 	begun time.Time
@@ -61,7 +64,10 @@ func (k *Renewer) Start(ctx context.Context) context.Context {
 	if k.Since.IsZero() {
 		k.Since = clock.OfMachine()
 	}
-	k.renewedAt, k.ctx, k.begun = k.Since, ctx, clock.Now()
+	if k.Renewed.IsZero() {
+		k.Renewed = k.Since
+	}
+	k.renewedAt, k.ctx, k.begun = k.Renewed, ctx, clock.Now()
 	var body context.Context
 	body, k.end = context.WithCancelCause(ctx)
 	k.mu.Lock()
@@ -69,7 +75,7 @@ func (k *Renewer) Start(ctx context.Context) context.Context {
 	if k.state = started; k.early {
 		k.begin()
 	} else {
-		k.first = time.AfterFunc(max(0, min(k.Lease/3, k.limit())), k.RenewNow)
+		k.first = time.AfterFunc(max(0, min(k.Lease/3-k.Since.Sub(k.Renewed), k.limit())), k.RenewNow)
 	}
 	return body
 }

@@ -12,7 +12,10 @@ import (
 	"github.com/holdfast-go/holdfast/internal/workflow"
 )
 
-const opaque = "opaque"
+const (
+	opaque     = "opaque"
+	idempotent = "idempotent"
+)
 
 // grace is how much longer a lease lasts than its body's timeout, so that a body that was
 // stopped can still report it.

@@ -3,6 +3,7 @@ package runengine
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/effects"
@@ -10,7 +11,8 @@ import (
 )
 
 // Two moves of a run are the most frequent: the run starts at its first step, and a step completes and the next step
-// begins or the run ends. They have their own verbs, whose statements take plain arguments instead of a plan. A plan
+// begins or the run ends. They have their own verbs, whose statements take plain arguments instead of a plan. A third verb
+// records several steps that were recorded behind (behind.go). A plan
 // that involves anything else (a journaled effect, a signal, an approval, a wait, a condition, a pause, a failure) is
 // applied by runs.start or runs.apply_plan. TestPlainMovesDoWhatPlansDo compares plain moves with plans.
 
@@ -41,6 +43,7 @@ type plainMove struct {
 	thenEvent string `arg:"then_event,null"`
 	thenData  string `arg:"then_data,null"`
 
+	more  []string // the names of the events between event and thenEvent
 	wakes []string
 }
 
@@ -69,6 +72,64 @@ type finishOpaqueStepArgs struct {
 	acted bool `arg:"acted"` // the step that ends is opaque, and its body is done
 }
 
+// finishStepsArgs are the arguments that complete a step and the steps that the run went through after it. The embedded
+// arguments are those of the first step, and the state of the run and the step that begins after the last.
+type finishStepsArgs struct {
+	finishStepArgs
+	passed  int64  `arg:"passed"` // the number of steps
+	atStep  string `arg:"at_step"`
+	atVisit int64  `arg:"at_visit"`
+	steps   []passedStep
+}
+
+// passedStep is a step that begins and completes in the same record.
+type passedStep struct {
+	nth     int64  `arg:"nth"`
+	name    string `arg:"p_name"`
+	visit   int64  `arg:"p_visit"`
+	n       int64  `arg:"p_n"`
+	kind    string `arg:"p_type"`
+	handler string `arg:"p_handler"`
+	input   string `arg:"p_input,null"`
+	output  string `arg:"p_output"`
+	next    string `arg:"p_next"`
+	timeout int64  `arg:"p_timeout"`
+	safety  string `arg:"p_safety"`
+	unknown string `arg:"p_unknown"`
+	began   string `arg:"p_began"` // the data of its two events
+	ended   string `arg:"p_ended"`
+}
+
+// joined makes one record of the ends of consecutive steps, each of which began the next.
+func joined(all []finishStepArgs) finishStepsArgs {
+	first, last := &all[0], &all[len(all)-1]
+	a := finishStepsArgs{finishStepArgs: *last, passed: int64(len(all) - 1)}
+	a.version, a.step, a.visit, a.epoch, a.output, a.next, a.event, a.data = first.version, first.step, first.visit, first.epoch, first.output, first.next, first.event, first.data
+	a.more, a.wakes = []string{"stepStarted", "stepCompleted"}, slices.Clone(last.wakes)
+	for i := range all[1:] {
+		b, e := &all[i], &all[i+1] // b begins the step, e ends it
+		a.steps = append(a.steps, passedStep{nth: int64(i), name: b.begin, visit: b.beginVisit, n: b.n, kind: b.kind, handler: b.handler, input: b.beginInput, output: e.output, next: e.next,
+			timeout: b.timeout, safety: b.safety, unknown: b.unknown, began: b.thenData, ended: e.data})
+		a.wakes = append(a.wakes, b.wakes...)
+	}
+	at := all[len(all)-2]
+	if last.begin != "" {
+		at = *last
+	}
+	a.state, a.atStep, a.atVisit = latestState(all), at.begin, at.beginVisit
+	return a
+}
+
+// latestState returns the last state that a step of a record has set, or "".
+func latestState(all []finishStepArgs) string {
+	for _, a := range slices.Backward(all) {
+		if a.state != "" {
+			return a.state
+		}
+	}
+	return ""
+}
+
 // Opaque steps have their own verbs. The statements of the other verbs are faster, because they have no parts for the
 // bodies of opaque steps.
 var (
@@ -76,6 +137,8 @@ var (
 	startAtOpaqueStepVerb = newStartAtStep("runs.start_at_opaque_step")
 	finishStepVerb        = newFinishStep("runs.finish_step", func(a *finishStepArgs) *finishStepArgs { return a })
 	finishOpaqueStepVerb  = newFinishStep("runs.finish_opaque_step", func(a *finishOpaqueStepArgs) *finishStepArgs { return &a.finishStepArgs })
+	finishStepsVerb       = finishing(store.VerbOfRows(finishDecl("runs.finish_steps"), func(a finishStepsArgs) []string { return []string{row(a.run)} },
+		func(a *finishStepsArgs) []passedStep { return a.steps }, scanMoved), func(a *finishStepsArgs) *finishStepArgs { return &a.finishStepArgs })
 )
 
 func newStartAtStep(name string) *store.Verb[startAtStepArgs, started] {
@@ -88,10 +151,15 @@ func newStartAtStep(name string) *store.Verb[startAtStepArgs, started] {
 }
 
 func newFinishStep[A any](name string, of func(*A) *finishStepArgs) *store.Verb[A, moved] {
-	return store.VerbOf(store.Decl{Name: name, Group: true, Events: store.HistoryEvents},
-		func(a A) []string { return []string{row(of(&a).run)} },
-		scanMoved).
-		RecoverWith(func(a A, k store.CommitProof) moved { return of(&a).recovered(k) }).
+	return finishing(store.VerbOf(finishDecl(name), func(a A) []string { return []string{row(of(&a).run)} }, scanMoved), of)
+}
+
+func finishDecl(name string) store.Decl {
+	return store.Decl{Name: name, Group: true, Events: store.HistoryEvents}
+}
+
+func finishing[A any](v *store.Verb[A, moved], of func(*A) *finishStepArgs) *store.Verb[A, moved] {
+	return v.RecoverWith(func(a A, k store.CommitProof) moved { return of(&a).recovered(k) }).
 		Wakes(func(a A) []string { f := of(&a); return woken(f.run, f.wakes, f.ended) }).
 		Emits(func(a A) store.Emission { return of(&a).emits() })
 }
@@ -106,7 +174,7 @@ func (a *plainMove) recovered(k store.CommitProof) moved {
 }
 
 func (a *plainMove) emits() store.Emission {
-	names := []string{a.event}
+	names := append([]string{a.event}, a.more...)
 	if a.thenEvent != "" {
 		names = append(names, a.thenEvent)
 	}

@@ -142,6 +142,8 @@ const (
 type Handled struct {
 	Safety, Unknown string
 	Timeout         time.Duration
+	// Behind lets an idempotent step be recorded behind (behind.go).
+	Behind bool
 }
 
 // LocalHandlers reports whether this node serves a handler and has capacity for a step now.

@@ -14,7 +14,7 @@
 // to the highest: runs, their ids and reads (run.go, read.go); plans, which do not access the database (plan.go, input.go,
 // enter.go, moves.go); the executor, which applies them under the lease of a step (apply.go, journal.go, executor.go,
 // step.go); signals, approvals and due steps (inbox.go, due.go); and the execution of steps, in this program or elsewhere
-// (serve.go, worker.go, remote.go).
+// (behind.go, serve.go, worker.go, remote.go).
 package runengine
 
 import (

@@ -41,11 +41,11 @@ func (w *Worker) lease() time.Duration {
 // Taker returns the worker as the holder of the steps that it takes.
 func (w *Worker) Taker() Taker { return Taker{Holder: w.Name, Lease: w.lease()} }
 
-// running reports whether the worker is running.
+// running reports whether the worker is running, and so continues with the next step of a run.
 func (w *Worker) running() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.stop != nil
+	return w.stop != nil || w.TakesNext
 }
 
 // mayHaveActed is the error of a body that may have acted.
@@ -71,22 +71,25 @@ func (w *Worker) Serve(ctx context.Context, l ClaimedStep) { w.serveRun(ctx, l, 
 
 func (w *Worker) serveRun(ctx context.Context, l ClaimedStep, s *ServedRun) {
 	defer w.served(s)
+	ctx = store.InWorkspace(ctx, l.Run.Workspace)
+	t := newTrail(ctx, w, &l)
 	for {
-		next, ok := w.serve(ctx, l)
+		next, ok := w.serve(ctx, l, t)
 		if !ok {
 			return
 		}
 		w.Hub.Tally.Steps.Add(1)
-		w.ended(next.Run)
-		if s.run = next.Run; !next.taken {
+		w.countEnd(next.Run)
+		if !next.taken {
+			s.run = next.Run
 			return
 		}
 		l = next
 	}
 }
 
-// ended counts a run that has ended.
-func (w *Worker) ended(r Run) {
+// countEnd counts a run that has ended.
+func (w *Worker) countEnd(r Run) {
 	if Over(r.Status) {
 		w.Hub.Tally.Runs.Add(1)
 	}
@@ -97,7 +100,7 @@ type ServedRun struct {
 	// Done is closed when the worker has left the run.
 	Done chan struct{}
 	key  runKey
-	run  Run // as last recorded; read after Done
+	run  Run // as the worker left it, or as it took it if it lost it; read after Done
 }
 
 type runKey struct{ workspace, id string }
@@ -135,15 +138,15 @@ func (w *Worker) served(s *ServedRun) {
 	close(s.Done)
 }
 
-// serve executes one step and reports whether its end was recorded.
-func (w *Worker) serve(ctx context.Context, l ClaimedStep) (next ClaimedStep, ok bool) {
-	ctx = store.InWorkspace(ctx, l.Run.Workspace)
+// serve executes one step and reports whether its end was recorded, or is recorded behind.
+func (w *Worker) serve(ctx context.Context, l ClaimedStep, t *trail) (next ClaimedStep, ok bool) {
 	var leaseLost atomic.Bool // the renewer has seen that the lease is lost
 	wanted, unwanted := context.WithCancelCause(ctx)
 	defer unwanted(nil)
 	var leave func()
-	k := lease.Renewer{Lease: w.lease(), Since: l.since, Timeout: max(l.Step.Timeout-grace, time.Millisecond), Renew: func(ctx context.Context) error {
-		r, err := Renew(ctx, w.Engine, &l, w.lease())
+	renewed, err := t.begin(unwanted)
+	k := lease.Renewer{Lease: w.lease(), Since: l.since, Renewed: renewed, Timeout: max(l.Step.Timeout-grace, time.Millisecond), Renew: func(ctx context.Context) error {
+		r, err := t.renew(ctx)
 		if fault.CodeOf(err) == fault.LeaseLost {
 			leaseLost.Store(true)
 		}
@@ -155,10 +158,12 @@ func (w *Worker) serve(ctx context.Context, l ClaimedStep) (next ClaimedStep, ok
 	}}
 	leave = w.Hub.Watch(CancelTopic(l.Run.ID), wake.Cancelled(wake.CancelledRun, l.partition(), l.Run.ID), k.RenewNow)
 	defer leave()
-	j := &effects.Journal{Book: l.Book(w.Engine), Leased: k.Held}
+	j := &effects.Journal{Book: &trailBook{l.Book(w.Engine), t}, Leased: k.Held}
 	body := k.Start(effects.With(wanted, j))
 	var done Done
-	err := k.Held(body) // it may have waited for its turn
+	if err == nil {
+		err = k.Held(body) // it may have waited for its turn
+	}
 	started := err == nil
 	if started {
 		done, err = w.body(body, &l)
@@ -173,12 +178,18 @@ func (w *Worker) serve(ctx context.Context, l ClaimedStep) (next ClaimedStep, ok
 	stopping := ctx.Err() != nil
 	rest, cancel := context.WithTimeout(context.WithoutCancel(ctx), w.lease())
 	defer cancel()
-	next, err = w.record(rest, &l, done, err, j, stopping)
+	behind := false
+	if err == nil && body.Err() == nil {
+		next, behind, err = t.follow(done, j)
+	}
+	if !behind {
+		next, err = t.end(rest, done, err, j, stopping)
+	}
 	k.Stop()
 	if started && (fault.CodeOf(err) == fault.LeaseLost || err != nil && k.RanOut()) {
 		w.late(rest, &l, done, failure, j)
 	}
-	if err != nil && !(leaseLost.Load() && fault.CodeOf(err) == fault.LeaseLost) {
+	if err != nil && !(leaseLost.Load() && fault.CodeOf(err) == fault.LeaseLost) && !errors.Is(err, errMovedOn) {
 		w.Log.Warn("failed to record the end of a step", "workspace", l.Run.Workspace, "run", l.Run.ID, "step", l.Step.Name, "visit", l.Step.Visit, "epoch", l.Step.Epoch, "error", err)
 	}
 	return next, err == nil
@@ -223,11 +234,7 @@ func (w *Worker) settle(ctx context.Context, l *ClaimedStep, done Done, j *effec
 	if open {
 		return w.Executor.Park(ctx, w.Engine, l, effects.ErrOpen.Error(), results)
 	}
-	mine := func(handler string) (Handled, bool) {
-		h, ok := w.Handlers()[handler]
-		return h, ok && w.running() && w.Kind == ""
-	}
-	e := Ended{Output: done.Output, Patches: done.Patches, Results: results, Holder: w.Name, Lease: w.lease(), Local: mine, Whole: done.Whole}
+	e := w.ended(done, results)
 	if len(done.Commits) == 0 {
 		next, err := w.Executor.Complete(ctx, w.Engine, l, e)
 		if errors.Is(err, effects.ErrOpen) {
@@ -251,6 +258,15 @@ func (w *Worker) settle(ctx context.Context, l *ClaimedStep, done Done, j *effec
 		return err
 	})
 	return next, err
+}
+
+// ended returns the successful end of a step. The worker takes the next step if it serves it.
+func (w *Worker) ended(done Done, results []Result) Ended {
+	mine := func(handler string) (Handled, bool) {
+		h, ok := w.Handlers()[handler]
+		return h, ok && w.running() && w.Kind == ""
+	}
+	return Ended{Output: done.Output, Patches: done.Patches, Results: results, Holder: w.Name, Lease: w.lease(), Local: mine, Whole: done.Whole}
 }
 
 // restOf returns the results of effects that are not journaled yet.

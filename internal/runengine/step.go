@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/effects"
 	"github.com/holdfast-go/holdfast/internal/lease"
 	"github.com/holdfast-go/holdfast/internal/refusals"
@@ -36,17 +37,8 @@ type Ended struct {
 // at once, that step is leased. Completing again under the same epoch with the same output returns the
 // same result.
 func (k *Executor) Complete(ctx context.Context, d store.Doer, l *ClaimedStep, e Ended) (ClaimedStep, error) {
-	if len(e.Output) == 0 {
-		e.Output = []byte("null")
-	}
-	if err := strictjson.Check(e.Output); err != nil {
+	if err := e.check(); err != nil {
 		return *l, err
-	}
-	e.Patches = slices.DeleteFunc(slices.Clone(e.Patches), func(patch []byte) bool { return len(patch) == 0 })
-	for _, patch := range e.Patches {
-		if err := strictjson.Object(patch); err != nil {
-			return *l, err
-		}
 	}
 	return k.end(ctx, d, l, Taker{Holder: e.Holder, Lease: e.Lease}, func(c *planner) error {
 		c.how, c.local = "held", e.Local
@@ -63,6 +55,92 @@ func (k *Executor) Complete(ctx context.Context, d store.Doer, l *ClaimedStep, e
 		}
 		return c.completed(e.Output, e.Patches, following(c.def, c.step.Name))
 	}, func(s Step) bool { return s.Status == Completed && strictjson.Equal(s.Output, e.Output) })
+}
+
+// check completes the result, and returns an error if it cannot be stored.
+func (e *Ended) check() error {
+	if len(e.Output) == 0 {
+		e.Output = []byte("null")
+	}
+	if err := strictjson.Check(e.Output); err != nil {
+		return err
+	}
+	e.Patches = slices.DeleteFunc(slices.Clone(e.Patches), func(patch []byte) bool { return len(patch) == 0 })
+	for _, patch := range e.Patches {
+		if err := strictjson.Object(patch); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// plannedEnd is the end of a step, planned but not recorded.
+type plannedEnd struct {
+	finishStepArgs
+	from ClaimedStep
+	plan *planner
+}
+
+// after returns the run after the end was recorded.
+func (p *plannedEnd) after(m moved) ClaimedStep { return p.plan.after(&p.from, m) }
+
+// expected returns the run as it will be when the end is recorded: no other caller can change it before, because the
+// record requires the run's version.
+func (p *plannedEnd) expected() ClaimedStep {
+	return p.after(moved{version: p.version + int64(len(p.plan.plan.Events)), since: clock.OfMachine()})
+}
+
+// planEnd plans a successful end that joined can record together with others. ok is false if there is none: the step or
+// the next one is opaque, the next one waits, the result cannot be stored.
+func (k *Executor) planEnd(ctx context.Context, d store.Doer, l *ClaimedStep, e Ended) (p plannedEnd, ok bool) {
+	def, err := k.definition(ctx, d, l.partition(), l.Run.Definition)
+	if err != nil || e.check() != nil || l.Step.Safety == opaque || k.PlansOnly {
+		return p, false
+	}
+	c := k.planner(l, def)
+	c.how, c.local = "held", e.Local
+	if c.completed(e.Output, e.Patches, following(c.def, c.step.Name)) != nil || c.finish() != nil {
+		return p, false
+	}
+	a, plain := c.finishesStep(l, Taker{Holder: e.Holder, Lease: e.Lease})
+	return plannedEnd{a.finishStepArgs, *l, c}, plain && a.policy == ""
+}
+
+// recordEnds records the ends of consecutive steps: all, or none if the lease of the first is lost or the run has
+// changed.
+func (k *Executor) recordEnds(ctx context.Context, d store.Doer, all []plannedEnd) (m moved, err error) {
+	at, since := all[0].from.partition(), clock.OfMachine()
+	if len(all) == 1 {
+		m, err = finishStepVerb.DoAt(ctx, d, at, all[0].finishStepArgs)
+	} else {
+		args := make([]finishStepArgs, len(all))
+		for i := range all {
+			args[i] = all[i].finishStepArgs
+		}
+		m, err = finishStepsVerb.DoAt(ctx, d, at, joined(args))
+	}
+	m.since = since
+	return m, err
+}
+
+// CompleteAll ends a step and the steps that each of them begins, in one record. It returns false, and records nothing, if
+// the lease is lost, the run has changed, or an end requires a record of its own. It is for tests: a worker plans each
+// end when its body is done.
+func (k *Executor) CompleteAll(ctx context.Context, d store.Doer, l *ClaimedStep, all []Ended) (next ClaimedStep, recorded bool, err error) {
+	ends := make([]plannedEnd, len(all))
+	next = *l
+	for i, e := range all {
+		var ok bool
+		if ends[i], ok = k.planEnd(ctx, d, &next, e); !ok {
+			return *l, false, nil
+		}
+		next = ends[i].expected()
+	}
+	m, err := k.recordEnds(ctx, d, ends)
+	if err != nil || !m.applied {
+		return *l, false, err
+	}
+	return ends[len(ends)-1].after(m), true, nil
 }
 
 // results returns the results of the step's effects. An opaque body is one of them.

@@ -33,6 +33,8 @@ type Worker struct {
 	// MaxConcurrency limits the concurrent bodies; workspaces share this limit.
 	MaxConcurrency int
 	Lease          time.Duration // [lease.DefaultDuration] if not set
+	RecordDelay    time.Duration // [defaultRecordDelay] if not set
+	TakesNext      bool          // [Worker.Once] continues with the next step of a run; for tests
 
 	once   sync.Once
 	room   *lease.Capacity
@@ -128,7 +130,7 @@ func (w *Worker) tick(ctx context.Context, at store.Partition) (found bool, err 
 		}
 		free()
 		if moved {
-			w.ended(next.Run)
+			w.countEnd(next.Run)
 		}
 		found = found || moved // a step that cannot be moved must not block the others
 	}

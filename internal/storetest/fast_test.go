@@ -76,6 +76,7 @@ var scenes = map[string]scene{
 	"runs.finish_step":          plainScene(false),
 	"runs.start_at_step":        plainScene(false),
 	"runs.finish_opaque_step":   plainScene(false),
+	"runs.finish_steps":         togetherScene(true, true),
 	"runs.start_at_opaque_step": plainScene(false),
 	"batches.take":              itemsScene,
 	"batches.settle_items":      itemsScene,

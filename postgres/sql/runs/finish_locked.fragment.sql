@@ -1,4 +1,6 @@
 -- Completes the steps of the members under their leases, and moves their runs. Other CTEs follow, then runs/finish_written.
+-- {1} is the number of events of a member without then_event, {2} with it. {3} and {4} are the step and the visit that
+-- the run is at then, or NULL for those that it is at.
 WITH {members}, cur AS MATERIALIZED (
     SELECT m.*, r.version AS found
       FROM m JOIN {schema}.run r ON r.shard = ANY (ARRAY[m.shard]) AND r.workspace = m.workspace AND r.id = m.run
@@ -18,7 +20,7 @@ WITH {members}, cur AS MATERIALIZED (
      WHERE cur.found = cur.version AND st.epoch = cur.epoch AND st.until > t.now
 ), moved AS (
     UPDATE {schema}.run r
-       SET version = ok.version + CASE WHEN ok.then_event IS NULL THEN 1 ELSE 2 END, status = ok.status, step = coalesce(ok.begin, r.step), visit = coalesce(ok.begin_visit, r.visit),
+       SET version = ok.version + CASE WHEN ok.then_event IS NULL THEN {1} ELSE {2} END, status = ok.status, step = coalesce({3}, r.step), visit = coalesce({4}, r.visit),
            state = coalesce(ok.state::json, r.state), memo = ok.memo::json, output = coalesce(ok.result::json, r.output), error = NULL,
            started_at = coalesce(r.started_at, ok.now), finished_at = CASE ok.ended WHEN 1 THEN ok.now END,
            prune_at = CASE ok.ended WHEN 1 THEN ok.now + ok.keep::float8 * interval '1 ms' END, updated_at = ok.now

@@ -1,4 +1,6 @@
 -- Completes one step under its lease, and moves its run. Other CTEs follow, then runs/finish_one_written.
+-- {1} is the number of events without then_event, {2} with it. {3} and {4} are the step and the visit that
+-- the run is at then, or NULL for those that it is at.
 WITH cur AS MATERIALIZED (
     SELECT 1
       FROM {schema}.run r
@@ -9,7 +11,7 @@ WITH cur AS MATERIALIZED (
     SELECT {now} AS now, pg_catalog.count(*) AS n FROM cur
 ), ok AS (
     UPDATE {schema}.run r
-       SET version = :version + CASE WHEN :then_event IS NULL THEN 1 ELSE 2 END, status = :status, step = coalesce(:begin, r.step), visit = coalesce(:begin_visit, r.visit),
+       SET version = :version + CASE WHEN :then_event IS NULL THEN {1} ELSE {2} END, status = :status, step = coalesce({3}, r.step), visit = coalesce({4}, r.visit),
            state = coalesce(:state::json, r.state), memo = :memo::json, output = coalesce(:result::json, r.output), error = NULL,
            started_at = coalesce(r.started_at, t.now), finished_at = CASE :ended WHEN 1 THEN t.now END,
            prune_at = CASE :ended WHEN 1 THEN t.now + :keep::float8 * interval '1 ms' END, updated_at = t.now
