@@ -70,19 +70,21 @@ type Part interface {
 type Engine struct{ handle }
 
 // Open opens an engine: it checks the database, migrates its schema and registers the parts. An error describes the
-// problem and how to solve it. Open does not change a database that it refuses. If a part returns an error, the schema
-// may already have been migrated.
+// problem and how to solve it; it lists the problems of all lifecycles together. Open does not change a database that
+// it refuses. If a part returns an error, the schema may already have been migrated.
 func Open(ctx context.Context, db Database, c Config, parts ...Part) (*Engine, error) {
 	inner, err := engine.Open(ctx, store.DatabaseOf(db), engine.Config(c))
 	if err != nil {
 		return nil, err
 	}
 	e := &Engine{engine.HandleOf(inner)}
-	for _, p := range parts {
-		if err := p.Register(ctx, e); err != nil {
-			_ = e.Close()
-			return nil, err
-		}
+	err = engine.CheckParts(parts)
+	for i := 0; i < len(parts) && err == nil; i++ {
+		err = parts[i].Register(ctx, e)
+	}
+	if err != nil {
+		_ = e.Close()
+		return nil, err
 	}
 	return e, nil
 }

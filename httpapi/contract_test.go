@@ -177,6 +177,9 @@ func TestWhatCouldNotWorkIsRefused(t *testing.T) {
 		if text := textOf(resp); !strings.Contains(text, `"rule":"worker"`) {
 			t.Errorf("got %s, want rule worker", text)
 		}
+		// one action for all requesters is fine if each requester of the step takes the claim
+		claimed := strings.NewReplacer(`"job"`, `"claimed"`, `"Do"`, `"Work"`, `["doing", "new"]`, `{"admin": ["doing", "new"]}`, `"successful_state": "done"`, `"successful_state": {"admin": "done"}`).Replace(jobConfig)
+		d.want(d.ask("PUT", "lifecycles/claimed", claimed, nil), 201, "")
 		stranding := strings.NewReplacer(`"new", "doing", "done"`, `"new", "doing", "over"`, `"successful_state": "done"`, `"successful_state": "over"`).Replace(jobConfig)
 		resp = d.ask("PUT", "lifecycles/job", stranding, nil)
 		d.want(resp, 422, fault.Validation)
