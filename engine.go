@@ -86,6 +86,7 @@ func Open(ctx context.Context, db Database, c Config, parts ...Part) (*Engine, e
 		_ = e.Close()
 		return nil, err
 	}
+	inner.Opened()
 	return e, nil
 }
 
@@ -94,8 +95,9 @@ func (e *Engine) Close() error { return engine.Of(e).Close() }
 
 // Run runs the background work: it releases the leases that crashes left behind, handles events of reactions, and
 // listens for wake-ups of other nodes. It returns after ctx ends and all background loops have stopped. Any number of
-// nodes may run concurrently. A program that only makes calls need not call Run, as long as another node runs. If the
-// engine is already running, the error is [ErrConflict].
+// nodes may run concurrently. A program that only makes calls need not call Run, as long as another node runs. If no node
+// serves the due work of an engine on which Run was never called, the engine logs a warning, once. If the engine is
+// already running, the error is [ErrConflict].
 func (e *Engine) Run(ctx context.Context) error { return engine.Of(e).Run(ctx) }
 
 // Background adds a background loop. [Engine.Run] calls f with a context that ends with Run's own context, and waits

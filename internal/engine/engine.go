@@ -40,6 +40,7 @@ type Engine struct {
 	stuckAfter time.Duration
 	loops      []func(context.Context)
 	running    atomic.Bool
+	unserved   unserved
 	shards     struct {
 		sync.Mutex
 		known []int16
@@ -64,6 +65,7 @@ func Open(ctx context.Context, db store.Database, c Config) (*Engine, error) {
 		return nil, err
 	}
 	e := &Engine{log: c.Log, runner: store.NewRunner(s, store.NewDirectory(c.Shards)), hub: wake.NewHub(), stuckAfter: c.StuckAfter}
+	e.unserved.armed.Store(true)
 	e.doer = store.HandleDoer(e)
 	e.janitor = e.newJanitor(c.SweepEvery, c.HistoryRetention)
 	e.follow = &reactions.Worker{Engine: e, Hub: e.hub, Log: c.Log, Name: nodeName(c.Node), MaxConcurrency: c.MaxWorkers}
@@ -71,6 +73,7 @@ func Open(ctx context.Context, db store.Database, c Config) (*Engine, error) {
 		e.sender = wake.NewSender(e.hub, signals, c.Log)
 	}
 	e.runner.Wake = func(topics []string) {
+		e.watchUnserved()
 		if topics = e.follow.Notice(topics); len(topics) > 0 {
 			e.hub.Wake(topics)
 		}
@@ -82,6 +85,7 @@ const maxShards = 1024
 
 // Close waits for calls in flight and closes the database connections.
 func (e *Engine) Close() error {
+	e.unserved.stop()
 	if e.sender != nil {
 		e.sender.Stop()
 	}

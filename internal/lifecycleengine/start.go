@@ -71,6 +71,7 @@ func (b *registry) start() {
 	b.once.Do(func() {
 		transition.Register(b.engine, transitioner{b})
 		b.engine.Background(b.resume)
+		b.engine.Serves(b.workKinds)
 		b.engine.Leases("operations", b.expire, wake.WorkKind{Kind: wake.HeldOperation})
 		b.engine.Sweep("lifecycles", b.adopt)
 		b.engine.Sweep("refusals", func(ctx context.Context) (int, error) { return refusals.Prune(ctx, b.engine) },

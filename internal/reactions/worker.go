@@ -283,7 +283,7 @@ func (w *Worker) Run(ctx context.Context) {
 func (w *Worker) poll(serving context.Context) {
 	ctx, end := context.WithCancel(serving)
 	defer end()
-	p := wake.Poller{Hub: w.Hub, Topics: w.topics(), Log: w.Log, WorkKinds: w.workKinds, Poll: func(ctx context.Context) (bool, error) {
+	p := wake.Poller{Hub: w.Hub, Topics: w.topics(), Log: w.Log, WorkKinds: w.WorkKinds, Poll: func(ctx context.Context) (bool, error) {
 		if w.outdated() {
 			end()
 			return false, nil
@@ -438,8 +438,8 @@ func (w *Worker) by(workspace, reaction string) *Handler {
 	return w.handlers[served{name: reaction}]
 }
 
-// workKinds returns the work that the poller waits for.
-func (w *Worker) workKinds() []wake.WorkKind { return wake.WorkKinds(wake.Reaction, w.names()...) }
+// WorkKinds returns the work that the poller waits for.
+func (w *Worker) WorkKinds() []wake.WorkKind { return wake.WorkKinds(wake.Reaction, w.names()...) }
 
 func (w *Worker) handler(l *Lease) *Handler { return l.by }
 
