@@ -116,7 +116,7 @@ func New(hf *holdfast.Engine, o Options) *API {
 		tracer: observe.TracerOf(o.Traces, o.Version), closing: make(chan struct{}), claiming: lease.NewSlots(2), reading: lease.NewSlots(4)}
 	a.sources = remote.NewSources(
 		lifecycleengine.Remote{Engine: e},
-		&reactions.Remote{Engine: e, Log: o.Log, After: lifecycleengine.After{Engine: e}},
+		&reactions.Remote{Engine: e, Log: o.Log, Tallies: reactions.TalliesOf(e), After: lifecycleengine.After{Engine: e}},
 		&batchengine.Remote{Engine: e},
 		&runengine.Remote{Engine: e, Executor: runengine.LocalOf(e).Executor, Node: e.Node(), Log: o.Log})
 	// Maintenance must be registered before the engine runs. Neither returns an error.

@@ -68,7 +68,7 @@ func Open(ctx context.Context, db store.Database, c Config) (*Engine, error) {
 	e.unserved.armed.Store(true)
 	e.doer = store.HandleDoer(e)
 	e.janitor = e.newJanitor(c.SweepEvery, c.HistoryRetention)
-	e.follow = &reactions.Worker{Engine: e, Hub: e.hub, Log: c.Log, Name: nodeName(c.Node), MaxConcurrency: c.MaxWorkers}
+	e.follow = &reactions.Worker{Engine: e, Hub: e.hub, Log: c.Log, Name: nodeName(c.Node), MaxConcurrency: c.MaxWorkers, Tallies: reactions.TalliesOf(e)}
 	if signals, ok := e.runner.Base().(store.Signals); ok {
 		e.sender = wake.NewSender(e.hub, signals, c.Log)
 	}
