@@ -128,7 +128,8 @@ func (l *Lifecycle[E]) Register(ctx context.Context, e *holdfast.Engine) error {
 // lifecycles together.
 func (l *Lifecycle[E]) check() error { return errors.Join(l.bad, l.inner.Check()) }
 
-// Fire executes a step of an entity on behalf of a requester, and returns the resulting entity.
+// Fire executes a step of an entity on behalf of a requester, and returns the resulting entity. The entity beside an
+// error is the stored one as far as it is known, else the zero value; it never has changes that were rolled back.
 //
 // If another operation is in progress, the error is [holdfast.ErrClaimFailed], and nothing is changed. If the step does
 // not exist in the entity's status, the error is [holdfast.ErrInvalidTransition]; if the requester may not fire it,
