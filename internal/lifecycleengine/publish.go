@@ -229,7 +229,7 @@ func PutConfig(ctx context.Context, e *engine.Engine, name string, config []byte
 		return Put{}, err
 	}
 	now, err := getConfigVerb.DoAt(ctx, e, at, name)
-	return Put{Revision: now.revision, Created: before.revision == 0, Warnings: warnings}, err
+	return Put{Revision: now.shown(), Created: before.first(), Warnings: warnings}, err
 }
 
 // validate checks a config against every rule that can be checked on this node.

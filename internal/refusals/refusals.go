@@ -6,11 +6,13 @@ package refusals
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"sync"
 	"time"
 
 	"golang.org/x/time/rate"
 
+	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
@@ -95,7 +97,13 @@ func NewLog(d store.Doer) *Log { return &Log{d: d, waiting: make(map[int16][]not
 // Note logs a refusal, unless too many are waiting or come from its workspace. A detail that is too long is
 // omitted.
 func (l *Log) Note(at store.Partition, a Attempt) {
-	detail, err := json.Marshal(a.Detail)
+	facts := maps.Clone(a.Detail) // it belongs to the error
+	for name, value := range facts {
+		if at, ok := value.(time.Time); ok {
+			facts[name] = clock.Text(at)
+		}
+	}
+	detail, err := json.Marshal(facts)
 	if err != nil {
 		detail = []byte("{}")
 	}
