@@ -198,7 +198,7 @@ func (c *Client) send(ctx context.Context, r *request, at string, text []byte) (
 	}
 	resp, err := c.http.Do(q)
 	if err != nil {
-		return nil, unreached(err)
+		return nil, unreached(q.URL.Host, err)
 	}
 	return resp, nil
 }

@@ -42,8 +42,8 @@ func (f *failure) publicError(ctx context.Context) error {
 }
 
 // unreached returns the failure of a request without a response.
-func unreached(err error) *failure {
-	return &failure{fault: fault.New(fault.Unavailable, "the server cannot be reached, or it closed the connection before it responded").Wrap(err), temporary: true}
+func unreached(host string, err error) *failure {
+	return &failure{fault: fault.New(fault.Unavailable, "the server at %s cannot be reached, or it closed the connection before it responded", host).Wrap(err), temporary: true}
 }
 
 // brokenOff returns the failure of an incomplete response.
