@@ -182,7 +182,7 @@ func deleteReaction(c *call, in *reactionIn) (*struct{}, error) {
 type listPositionsIn struct {
 	Name    string `path:"name"`
 	Stream  string `query:"stream" arg:"pattern" doc:"Only streams whose names match this regular expression (RE2)."`
-	Blocked *bool  `query:"blocked"`
+	Blocked *bool  `query:"blocked" doc:"Only streams that are blocked, or only those that are not."`
 	paged
 }
 
