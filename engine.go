@@ -65,20 +65,23 @@ type Part interface {
 type Engine struct{ handle }
 
 // Open opens an engine: it checks the database, migrates its schema and registers the parts. An error describes the
-// problem and how to solve it. Open does not change a database that it refuses. If a part returns an error, the schema
-// may already have been migrated.
+// problem and how to solve it; it lists the problems of all lifecycles together. Open does not change a database that
+// it refuses. If a part returns an error, the schema may already have been migrated.
 func Open(ctx context.Context, db Database, c Config, parts ...Part) (*Engine, error) {
 	inner, err := engine.Open(ctx, store.DatabaseOf(db), engine.Config(c))
 	if err != nil {
 		return nil, err
 	}
 	e := &Engine{engine.HandleOf(inner)}
-	for _, p := range parts {
-		if err := p.Register(ctx, e); err != nil {
-			_ = e.Close()
-			return nil, err
-		}
+	err = engine.CheckParts(parts)
+	for i := 0; i < len(parts) && err == nil; i++ {
+		err = parts[i].Register(ctx, e)
 	}
+	if err != nil {
+		_ = e.Close()
+		return nil, err
+	}
+	inner.Opened()
 	return e, nil
 }
 
@@ -88,7 +91,7 @@ func (e *Engine) Close() error { return engine.Of(e).Close() }
 // Run runs the background work: it releases the leases that crashes left behind, handles events of reactions, and
 // listens for wake-ups from other nodes. It returns after ctx ends and all background loops have stopped. Any number
 // of nodes may run concurrently. A program that only makes calls need not call Run, as long as another node runs. If
-// the engine is already running, the error is [ErrConflict].
+// no node serves the due work of an engine on which Run was never called, the engine logs one warning. If the engine is already running, the error is [ErrConflict].
 func (e *Engine) Run(ctx context.Context) error { return engine.Of(e).Run(ctx) }
 
 // Background adds a background loop. [Engine.Run] calls f with a context that ends with Run's own context, and waits

@@ -500,8 +500,7 @@ func (c *Client) PushScope(ctx context.Context, kind, id string, in wire.PushSco
 	return do[wire.ChangedScope](ctx, c, newRequest(http.MethodPost, in, "scopes", kind, id, "push"), o)
 }
 
-// SetScopeRecord sets a record in the object in a field, under a key. A nil record is stored
-// as null.
+// SetScopeRecord sets a record in the object in a field, under a key. The record may be null.
 func (c *Client) SetScopeRecord(ctx context.Context, kind, id, field, key string, record json.RawMessage, o ...Option) (wire.ChangedScope, error) {
 	return do[wire.ChangedScope](ctx, c, newRequest(http.MethodPut, record, "scopes", kind, id, "records", field, key), o)
 }

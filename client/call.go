@@ -233,5 +233,5 @@ func (c *Client) send(ctx context.Context, r *request, at string, text []byte) (
 	case wants.Load() && !has.Load(): // the transport never had a connection
 		return nil, unsent(err)
 	}
-	return nil, unreached(r.lost(), err)
+	return nil, unreached(r.lost(), q.URL.Host, err)
 }

@@ -56,8 +56,8 @@ func unsent(err error) *failure {
 }
 
 // unreached returns the failure of a request without a response.
-func unreached(lost fault.Code, err error) *failure {
-	return &failure{fault: fault.New(lost, "the server cannot be reached, or it closed the connection before it responded").Wrap(err), temporary: true}
+func unreached(lost fault.Code, host string, err error) *failure {
+	return &failure{fault: fault.New(lost, "the server at %s cannot be reached, or it closed the connection before it responded", host).Wrap(err), temporary: true}
 }
 
 // brokenOff returns the failure of an incomplete response.

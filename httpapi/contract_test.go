@@ -176,6 +176,13 @@ func TestWhatCouldNotWorkIsRefused(t *testing.T) {
 		if text := textOf(resp); !strings.Contains(text, `"rule":"worker"`) {
 			t.Errorf("got %s, want rule worker", text)
 		}
+		// one action for all requesters is fine if each requester of the step takes the claim
+		claimed := strings.NewReplacer(`"job"`, `"claimed"`, `"Do"`, `"Work"`, `["doing", "new"]`, `{"admin": ["doing", "new"]}`, `"successful_state": "done"`, `"successful_state": {"admin": "done"}`).Replace(jobConfig)
+		var first wire.PutLifecycle
+		d.want(d.ask("PUT", "lifecycles/claimed", claimed, &first), 201, "")
+		if first.Revision != 1 {
+			t.Errorf("the first PUT answers revision %d, want 1", first.Revision)
+		}
 		stranding := strings.NewReplacer(`"new", "doing", "done"`, `"new", "doing", "over"`, `"successful_state": "done"`, `"successful_state": "over"`).Replace(jobConfig)
 		resp = d.ask("PUT", "lifecycles/job", stranding, nil)
 		d.want(resp, 422, fault.Validation)

@@ -185,7 +185,7 @@ func deleteHandler(c *call, in *handlerIn) (*struct{}, error) {
 
 type putLifecycleIn struct {
 	Name   string         `path:"name"`
-	DryRun bool           `query:"dryRun"`
+	DryRun bool           `query:"dryRun" doc:"Validate the config without storing it."`
 	Body   table.Document `arg:"config"`
 }
 

@@ -157,14 +157,14 @@ func TestAKeyIsOfOneRequest(t *testing.T) {
 	eachTestAPI(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *testAPI) {
 		first := d.ask("POST", "streams/s/events", `{"events":[{"name":"n","data":{"a":1,"b":[2,3]}}],"expectedVersion":-1}`, nil, keyHeader, "k")
 		d.want(first, 201, "")
-		same := d.ask("POST", "streams/s/events", ` { "expectedVersion" : -1, "events":[{"data":{"b":[2,3],"a":1},"name":"n"}]} `, nil, keyHeader, "k")
+		same := d.ask("POST", "streams/s/events", ` { "expectedVersion" : -1, "events":[{"data":{"b":[2,30e-1],"a":1.0},"name":"n"}]} `, nil, keyHeader, "k")
 		d.want(same, 201, "")
 		if textOf(first) != textOf(same) || same.Header.Get("Location") != first.Header.Get("Location") || same.Header.Get(replayedHeader) != "true" {
 			t.Errorf("first call returned %s, second returned %s, want a replay", textOf(first), textOf(same))
 		}
 		for name, c := range map[string][3]string{
 			"other body":   {"POST", "streams/s/events", `{"events":[{"name":"n","data":{"a":1,"b":[3,2]}}],"expectedVersion":-1}`},
-			"other number": {"POST", "streams/s/events", `{"events":[{"name":"n","data":{"a":1.0,"b":[2,3]}}],"expectedVersion":-1}`},
+			"other number": {"POST", "streams/s/events", `{"events":[{"name":"n","data":{"a":1.1,"b":[2,3]}}],"expectedVersion":-1}`},
 			"other stream": {"POST", "streams/t/events", `{"events":[{"name":"n","data":{"a":1,"b":[2,3]}}],"expectedVersion":-1}`},
 		} {
 			resp := d.ask(c[0], c[1], c[2], nil, keyHeader, "k")
@@ -172,6 +172,17 @@ func TestAKeyIsOfOneRequest(t *testing.T) {
 				t.Errorf("%s: got status %d %s, want 422 KEY_MISMATCH", name, resp.StatusCode, textOf(resp))
 			}
 		}
+		// The key of a run compares the input by the same rule.
+		d.want(d.ask("POST", "workflow-definitions", `{"name":"w","version":"1","steps":[{"name":"a","type":"event","signal":"go"}]}`, nil), 201, "")
+		start := func(number, key string, headers ...string) *http.Response {
+			return d.ask("POST", "workflow-runs", `{"definitionId":"w@1","idempotencyKey":"`+key+`","input":{"n":`+number+`}}`, nil, headers...)
+		}
+		d.want(start("1", "r"), 201, "")
+		d.want(start("1.0", "r"), 200, "")
+		d.want(start("1.1", "r"), 422, fault.KeyMismatch)
+		d.want(start("1", "h", keyHeader, "h"), 201, "")
+		d.want(start("1.0", "h", keyHeader, "h"), 201, "")
+		d.want(start("1.1", "h", keyHeader, "h"), 422, fault.KeyMismatch)
 		// Another workspace has its own keys.
 		d.want(d.ask("POST", "streams/t/events", exampleBodies["appendEvents"], nil, keyHeader, "k", "X-Holdfast-Workspace", "other"), 201, "")
 		d.want(d.ask("GET", "streams/t/events", nil, nil), 200, "")

@@ -185,7 +185,7 @@ func createEntity(c *call, in *createEntityIn) (wire.Entity, error) {
 
 type listEntitiesIn struct {
 	Name   string `path:"name"`
-	Status string `query:"status"`
+	Status string `query:"status" doc:"Only entities with this status."`
 	paged
 }
 

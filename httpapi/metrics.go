@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/lifecycleengine"
+	"github.com/holdfast-go/holdfast/internal/reactions"
 )
 
 // ownMetrics returns the collectors of the engine's metrics.
@@ -43,7 +44,7 @@ type statusCollector struct{ api *API }
 var (
 	readyDesc   = prometheus.NewDesc("holdfast_ready", "1 if /readyz reports ready: the database responds, the janitor runs, and the node is not stopping.", nil, nil)
 	schemaDesc  = prometheus.NewDesc("holdfast_schema", "Number of the newest migration applied to the database.", nil, nil)
-	streamsDesc = prometheus.NewDesc("holdfast_reaction_streams_total", "Streams of reactions, after-effects and webhooks that were blocked, unblocked, skipped or reset on this node.", []string{"kind", "what"}, nil)
+	streamsDesc = prometheus.NewDesc("holdfast_reaction_streams_total", "Streams of reactions, after-effects and webhooks that were claimed, acked, failed, deferred, lost, blocked, unblocked, skipped or reset on this node.", []string{"kind", "what"}, nil)
 	buildDesc   = prometheus.NewDesc("holdfast_build_info", "Version of the program and name of its database.", []string{"version", "database"}, nil)
 )
 
@@ -59,7 +60,7 @@ func (*statusCollector) Describe(to chan<- *prometheus.Desc) {
 func (c *statusCollector) Collect(to chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), readyWithin)
 	defer cancel()
-	for x, n := range c.api.engine.Reactions().Tallies() {
+	for x, n := range reactions.TalliesOf(c.api.engine).All() {
 		to <- prometheus.MustNewConstMetric(streamsDesc, prometheus.CounterValue, float64(n), x.Kind, x.What)
 	}
 	s, err := c.api.ready(ctx)

@@ -185,7 +185,7 @@ func deleteReaction(c *call, in *reactionIn) (*struct{}, error) {
 type listPositionsIn struct {
 	Name    string `path:"name"`
 	Stream  string `query:"stream" arg:"pattern" doc:"List only streams whose names match this regular expression (RE2)."`
-	Blocked *bool  `query:"blocked"`
+	Blocked *bool  `query:"blocked" doc:"List only streams that are blocked, or only streams that are not."`
 	paged
 }
 
@@ -275,6 +275,7 @@ func claimLeases(c *call, in *claimLeasesIn) (wire.Leases, error) {
 				var taken []*reactions.Lease
 				taken, err = reactions.TakeAsked(c.ctx(), store.DoerOf(d), reactions.Ask{Reactions: []reactions.Info{x}, Holder: b.By, Limit: limit, Lease: lease, Events: leaseEvents, Budget: budget})
 				for _, l := range taken {
+					c.traceLease("claimed", l, l.Watermark)
 					until = firstEnd(until, shapes.At(l.Until))
 					w := wire.Lease{Stream: l.Stream, Epoch: l.Epoch, Token: signer.Lease(c.key.Workspace, x.Name, l.Stream, l.Epoch), Until: shapes.At(l.Until), Attempt: l.Attempt()}
 					if err == nil {
@@ -399,6 +400,7 @@ func ackLeases(c *call, in *acksIn) (wire.Acked, error) {
 	}
 	for i, f := range refused {
 		if f == nil {
+			c.traceLease("acked", ends[i].Lease, ends[i].Done)
 			continue
 		}
 		r := &out.Results[which[i]]
@@ -408,6 +410,11 @@ func ackLeases(c *call, in *acksIn) (wire.Acked, error) {
 		}
 	}
 	return out, nil
+}
+
+// traceLease logs and counts a step of a lease that a client claimed by hand.
+func (c *call) traceLease(what string, l *reactions.Lease, version int64) {
+	reactions.TalliesOf(c.api.engine).Trace(c.api.log, what, l, version)
 }
 
 type failIn struct {
@@ -435,7 +442,11 @@ func failLease(c *call, in *failIn) (wire.FailedLease, error) {
 	}
 	b := in.Body
 	retryable := b.Retryable == nil || *b.Retryable
-	f, err := reactions.Fail(c.ctx(), c.doer(), x, reactions.ByHand(at, in.Name, b.Stream, b.Epoch), -1, b.Message, retryable)
+	l := reactions.ByHand(at, in.Name, b.Stream, b.Epoch)
+	f, err := reactions.Fail(c.ctx(), c.doer(), x, l, -1, b.Message, retryable)
+	if err == nil {
+		c.traceLease(f.What(), l, l.Watermark)
+	}
 	return wire.FailedLease{Blocked: f.Blocked, Retry: f.Failures, NotBefore: shapes.At(f.NotBefore)}, err
 }
 

@@ -35,7 +35,7 @@ func (a *API) scopeRoutes() {
 		More: "A missing field counts as an empty list."}, pushScope)
 	add(a, route{Method: http.MethodPut, Path: record, ID: "setScopeRecord", Tag: "scopes", Summary: "Set a record in the object in a field, under a key.",
 		Roles: operators, Idempotency: table.InTx, Update: inScopeQueue, Conditional: true,
-		More: "A nil record is stored as null."}, setScopeRecord)
+		More: "The record may be null."}, setScopeRecord)
 	add(a, route{Method: http.MethodDelete, Path: record, ID: "deleteScopeRecord", Tag: "scopes", Summary: "Delete a record from the object in a field.",
 		Roles: operators, Idempotency: table.InTx, Update: inScopeQueue, Conditional: true,
 		More: "Deleting a record that does not exist changes nothing."}, deleteScopeRecord)

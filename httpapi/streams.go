@@ -95,7 +95,7 @@ func wireEvent(e events.Event) wire.Event {
 type readStreamIn struct {
 	Stream   string `path:"stream"`
 	From     *int64 `query:"from" doc:"First version to read; defaults to the stream's first version, or to its last version when reading backward."`
-	Backward bool   `query:"backward"`
+	Backward bool   `query:"backward" doc:"Read from the newest event to the oldest."`
 	paged
 }
 

@@ -464,3 +464,24 @@ func TestACommitThatIsNeverAvailableIsReleased(t *testing.T) {
 		w.written("i")
 	})
 }
+
+// Verifies that the entity beside the error of a step is not one that was rolled back: it is the stored one, whether or
+// not the step has a claim.
+func TestAFailedStepReturnsTheStoredEntity(t *testing.T) {
+	everywhere(t, invoices, func(t *testing.T, w *world) {
+		for _, step := range []string{"note", "close", "try"} {
+			w.create(step)
+			w.act(step, func(_ context.Context, a *lifecycle.Act[bill]) error {
+				a.WriteTx(func(context.Context, holdfast.Tx) error { return errOwn })
+				return nil
+			})
+			got, err := w.l.Fire(context.Background(), w.e, step, step, "any")
+			if !errors.Is(err, errOwn) {
+				t.Fatalf("%s: got %v, want the error of the write", step, err)
+			}
+			if want := w.get(step); got.ID != want.ID || got.Status != want.Status || got.Version != want.Version {
+				t.Errorf("%s: returned %s %q at version %d, stored is %q at version %d", step, got.ID, got.Status, got.Version, want.Status, want.Version)
+			}
+		}
+	})
+}

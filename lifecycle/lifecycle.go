@@ -37,6 +37,7 @@ package lifecycle
 
 import (
 	"context"
+	"errors"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/engine"
@@ -46,9 +47,12 @@ import (
 // Lifecycle is a config with its handlers, for entities whose data has the type E. Add its handlers, and then
 // pass it to [holdfast.Open] as a part. After Open has returned, it is safe for concurrent use.
 type Lifecycle[E any] struct {
+	checked
 	inner *lifecycleengine.Lifecycle
 	bad   error // invalid handler options
 }
+
+type checked = engine.Checked
 
 // Parse reads a config in JSON or YAML. The error lists every violation that can be found without the handlers, in
 // [fault.Error.Violations].
@@ -57,7 +61,9 @@ func Parse[E any](config []byte) (*Lifecycle[E], error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Lifecycle[E]{inner: l}, nil
+	x := &Lifecycle[E]{inner: l}
+	x.checked = engine.CheckedBy(x.check)
+	return x, nil
 }
 
 // MustParse is like [Parse], but panics if the config is invalid. Use it for a config that is part of the program.
@@ -132,7 +138,12 @@ func (l *Lifecycle[E]) Register(ctx context.Context, e *holdfast.Engine) error {
 	return l.inner.Start(ctx, engine.Of(e))
 }
 
-// Fire executes a step of an entity on behalf of a requester, and returns the resulting entity.
+// check checks the lifecycle before any part is registered, so that [holdfast.Open] reports the problems of all
+// lifecycles together.
+func (l *Lifecycle[E]) check() error { return errors.Join(l.bad, l.inner.Check()) }
+
+// Fire executes a step of an entity on behalf of a requester, and returns the resulting entity. The entity beside an
+// error is the stored one as far as it is known, else the zero value; it never has changes that were rolled back.
 //
 // If another operation is in progress, the error is [holdfast.ErrClaimFailed], and nothing is changed. If the step does
 // not exist in the entity's status, the error is [holdfast.ErrInvalidTransition]; if the requester may not fire it,

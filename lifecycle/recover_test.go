@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/testkit"
 	"github.com/holdfast-go/holdfast/internal/testlevel"
 	"github.com/holdfast-go/holdfast/lifecycle"
@@ -225,6 +226,31 @@ type partialCleaner struct {
 }
 
 func (p *partialCleaner) Covers() []string { return p.covers }
+
+// Verifies that the error names every lifecycle with a claim that no janitor covers, not only the first, and that
+// none of the lifecycles is registered.
+func TestEveryUncoveredLifecycleIsNamed(t *testing.T) {
+	onBoth(t, func(t *testing.T, db string) {
+		named := func(name string) string { return strings.Replace(uncovered, "workflow: invoice", "workflow: "+name, 1) }
+		covered := unopened(t, db, named("order"))
+		covered.l.RecoveredBy()
+		_, err := holdfast.Open(context.Background(), databaseAt(db), holdfast.Config{Log: slog.New(slog.DiscardHandler)},
+			covered.l, unopened(t, db, named("refund")).l, unopened(t, db, named("parcel")).l)
+		testkit.WantCode(t, err, fault.Validation)
+		text := fmt.Sprint(err)
+		if !strings.Contains(text, `"refund"`) || !strings.Contains(text, `"parcel"`) || strings.Contains(text, `"order"`) {
+			t.Errorf("got %q, want the lifecycles refund and parcel", text)
+		}
+		e, err := holdfast.Open(context.Background(), databaseAt(db), holdfast.Config{Log: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer e.Close()
+		if shards, err := engine.Of(e).Shards(context.Background()); len(shards) > 0 || err != nil {
+			t.Errorf("got shards %v, %v: a lifecycle was registered", shards, err)
+		}
+	})
+}
 
 // Verifies that a lifecycle with a claim that no janitor covers does not start, and that the error names the
 // workflow, the statuses and the module; if a janitor covers only some statuses, the error names the others.

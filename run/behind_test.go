@@ -594,7 +594,7 @@ func TestCrashOfARunRecordedBehind(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			if s.Status != run.Completed {
+			if s.Status != run.StepCompleted {
 				continue
 			}
 			w.mu.Lock()
@@ -724,7 +724,7 @@ func killBehind(t *testing.T, e *holdfast.Engine, db string, random *rand.Rand) 
 			if err != nil {
 				t.Fatal(err)
 			}
-			if s.Status == run.Completed {
+			if s.Status == run.StepCompleted {
 				recorded[id+" "+s.Name] = true
 			}
 		}

@@ -96,6 +96,7 @@ func (k *maintenance) start() {
 	k.once.Do(func() {
 		k.addDefault(runengine.TransitionHandler, &handler{Handled: runengine.Handled{Safety: "idempotent"}, body: k.transition})
 		k.engine.Background(k.Worker.Run)
+		k.engine.Serves(k.Worker.WorkKinds)
 		k.engine.Sweep("runs", k.sweep, wake.WorkKind{Kind: wake.HeldStep}, wake.WorkKind{Kind: wake.OldRun})
 		k.engine.Background(k.rouse)
 	})

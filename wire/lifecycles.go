@@ -133,7 +133,7 @@ type EffectState struct {
 // Lifecycle is the config of a lifecycle that is in force.
 type Lifecycle struct {
 	Name     string          `json:"name"`
-	Revision int64           `json:"revision"`
+	Revision int64           `json:"revision" doc:"1 for the first config, higher after each change; a change that removes statuses raises it by more than 1."`
 	Statuses []string        `json:"statuses"`
 	Config   json.RawMessage `json:"config,omitempty" doc:"The config as it was sent, if it is JSON."`
 	Source   string          `json:"source,omitempty" doc:"The config as it was sent, if it is YAML."`
@@ -142,7 +142,7 @@ type Lifecycle struct {
 // PutLifecycle is the response to a request that publishes or validates a lifecycle config.
 type PutLifecycle struct {
 	Name     string            `json:"name"`
-	Revision int64             `json:"revision"`
+	Revision int64             `json:"revision" doc:"1 for the first config, higher after each change; a change that removes statuses raises it by more than 1."`
 	Warnings []fault.Violation `json:"warnings"`
 }
 

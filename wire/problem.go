@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"net/http"
+	"time"
 
 	"github.com/holdfast-go/holdfast/fault"
 )
@@ -36,6 +37,11 @@ func ProblemOf(err error, status int, requestID string) Problem {
 	}
 	p := Problem{Type: "about:blank", Title: http.StatusText(status), Status: status, Code: f.Code, Detail: f.Message, RequestID: requestID,
 		Violations: f.Violations, Fields: maps.Clone(f.Fields)}
+	for name, value := range p.Fields {
+		if at, ok := value.(time.Time); ok {
+			p.Fields[name] = Time{at}
+		}
+	}
 	if at, ok := p.Fields["pointer"].(string); ok {
 		p.Pointer = at
 	}

@@ -60,11 +60,14 @@ func (w *Worker) Run(ctx context.Context) {
 	if w.ByHandler {
 		room.ByHandler()
 	}
-	p := wake.Poller{Hub: w.Hub, Topics: append([]string{again}, w.Topics...), Log: w.Log, WorkKinds: func() []wake.WorkKind { return wake.WorkKinds(wake.Batch, w.Handlers()...) }, Poll: func(ctx context.Context) (bool, error) {
+	p := wake.Poller{Hub: w.Hub, Topics: append([]string{again}, w.Topics...), Log: w.Log, WorkKinds: w.WorkKinds, Poll: func(ctx context.Context) (bool, error) {
 		return w.poll(ctx, room, &bodies)
 	}}
 	p.Run(ctx)
 }
+
+// WorkKinds returns the work that the worker serves.
+func (w *Worker) WorkKinds() []wake.WorkKind { return wake.WorkKinds(wake.Batch, w.Handlers()...) }
 
 // poll takes items as far as there is capacity, and starts a body for each.
 func (w *Worker) poll(ctx context.Context, room *lease.Capacity, bodies *sync.WaitGroup) (found bool, err error) {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
@@ -44,6 +45,17 @@ func TestLogHasNoPasswords(t *testing.T) {
 		log.Info("open "+url, "url", url, "error", errors.New(url), slog.Group("in", "url", url))
 		log.Debug("not at this level")
 		if strings.Contains(out.String(), "sesame") || strings.Contains(out.String(), "not at") || strings.Count(out.String(), "***") != 4 {
+			t.Errorf("got log %s", out.String())
+		}
+	}
+}
+
+// Durations in the log have a unit, in both formats.
+func TestLogHasReadableDurations(t *testing.T) {
+	for _, format := range []string{"text", "json"} {
+		var out bytes.Buffer
+		newLog(&out, "info", format).Info("slow", "took", 1500*time.Millisecond, slog.Group("in", "every", 2*time.Minute))
+		if !strings.Contains(out.String(), "1.5s") || !strings.Contains(out.String(), "2m0s") {
 			t.Errorf("got log %s", out.String())
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"regexp"
 	"strings"
 
@@ -40,7 +41,11 @@ func (p *program) report(err error) {
 // be searched for and does not disturb reading.
 func message(err error) string {
 	if f, ok := errors.AsType[*fault.Error](err); ok {
-		return strings.Replace(err.Error(), string(f.Code)+": ", "", 1) + " (" + string(f.Code) + ")"
+		text := strings.Replace(err.Error(), string(f.Code)+": ", "", 1)
+		if cause := causeOf(f); exitCode(err) == 3 && cause != nil { // it names the address and what failed
+			text += ": " + cause.Error()
+		}
+		return text + " (" + string(f.Code) + ")"
 	}
 	if parse, ok := errors.AsType[*kong.ParseError](err); ok {
 		return parse.Error() + hint(parse.Context)
@@ -49,6 +54,14 @@ func message(err error) string {
 		return "interrupted"
 	}
 	return err.Error()
+}
+
+// causeOf returns the cause of an error, without the request that failed.
+func causeOf(f *fault.Error) error {
+	if u, ok := errors.AsType[*url.Error](f.Unwrap()); ok {
+		return u.Err
+	}
+	return f.Unwrap()
 }
 
 // hint returns a reference to the help of the command that was used wrongly.

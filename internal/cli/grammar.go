@@ -17,7 +17,10 @@ redelivery and crashes, on the database you already have.
   holdfast dev --demo                     start a server and watch a demo of races
   holdfast dev --listen 127.0.0.1:8080    start a server on ./holdfast.db
   holdfast migrate --print                print the SQL of the schema
-  holdfast keys create --role admin       create the first API key for "holdfast serve"`
+  holdfast keys create --role admin       create the first API key for "holdfast serve"
+
+Exit codes: 0 success, 1 failure or refusal, 2 wrong usage, 3 server or database
+unreachable.`
 
 // grammar defines the command line. Each flag is also a setting: an environment
 // variable and a name in the settings file. Exceptions are --help, --config, and flags
@@ -79,8 +82,8 @@ type serverFlags struct {
 	KeepRuns          time.Duration `default:"720h" placeholder:"DURATION" help:"Retention of finished runs whose definition sets no retention; 0s keeps them forever. Default: 720h (30 days)."`
 	Artifacts         string        `placeholder:"WHERE" help:"Store for the artifacts of batch items: file:FOLDER, s3://BUCKET/FOLDER?endpoint=URL&region=REGION, or none. Default: a folder next to the database file (SQLite), or none (PostgreSQL)."`
 	ScopeKind         []string      `placeholder:"KIND" sep:"none" help:"Options for scopes of a kind, such as cart:budget=5s,retries=10,ttl=48h: how long a change may take, how many times it is retried, and how long a scope lives after its last change. The value none or never means no limit. Repeat the flag for each kind, or separate kinds with semicolons."`
-	SecretKey         string        `placeholder:"KEY" help:"Secret key that encrypts the secrets of handlers and webhooks: 32 bytes in base64 or hex. Separate several secret keys with commas: the first one encrypts, and all of them decrypt."`
-	AllowPrivate      string        `placeholder:"NETWORKS" help:"Private networks that the URLs of handlers and webhooks may reach, separated by commas, such as 10.1.0.0/16."`
+	SecretKey         string        `placeholder:"KEY" commas:"" help:"Secret key that encrypts the secrets of handlers and webhooks: 32 bytes in base64 or hex. Separate several secret keys with commas: the first one encrypts, and all of them decrypt."`
+	AllowPrivate      string        `placeholder:"NETWORKS" commas:"" help:"Private networks that the URLs of handlers and webhooks may reach, separated by commas, such as 10.1.0.0/16."`
 }
 
 type devCommand struct {
@@ -163,7 +166,11 @@ func describe(k *kong.Kong) error {
 		details[command] = strings.Trim(text, "\n")
 	}
 	for _, leaf := range k.Model.Leaves(false) {
-		leaf.Detail = details[strings.TrimPrefix(leaf.FullPath(), "holdfast ")]
+		text := details[strings.TrimPrefix(leaf.FullPath(), "holdfast ")]
+		if strings.HasPrefix(text, "    ") { // kong trims the text: without its indentation, the first example would be wrapped
+			text = "Examples:\n\n" + text
+		}
+		leaf.Detail = text
 	}
 	return nil
 }

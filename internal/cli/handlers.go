@@ -36,18 +36,27 @@ func timeout(m wire.Millis) string {
 type handlersPut struct {
 	idempotencyFlags
 	Name      string        `arg:"" help:"Handler name, as used in configs and definitions."`
-	HandlerAt string        `setting:"-" name:"call" placeholder:"URL" help:"URL to call. Without a URL, workers claim the handler's tasks."`
+	Kind      string        `setting:"-" enum:",worker,http" default:"" placeholder:"KIND" help:"Kind: worker, if workers claim the handler's tasks, or http, if the server calls a URL. Default: http with --call, worker without."`
+	HandlerAt string        `setting:"-" name:"call" placeholder:"URL" help:"URL that the server calls, for the kind http."`
 	Safety    string        `setting:"-" enum:",idempotent,transactional,journaled,opaque" default:"" placeholder:"SAFETY" help:"Safety to declare for the handler: idempotent, transactional, journaled or opaque."`
 	OnUnknown string        `setting:"-" enum:",hold,retry,probe" default:"" placeholder:"POLICY" help:"Policy for effects with an unknown outcome: hold, retry or probe. Default: hold."`
 	Timeout   time.Duration `setting:"-" placeholder:"DURATION" help:"How long a task may take. Default: 15m."`
 }
 
 func (c *handlersPut) Run(ctx context.Context, to *target) error {
-	in := wire.PutHandler{Kind: "worker", URL: c.HandlerAt, Safety: c.Safety, OnUnknown: c.OnUnknown, TimeoutMs: wire.Ms(c.Timeout)}
-	if in.URL != "" {
+	in := wire.PutHandler{Kind: c.Kind, URL: c.HandlerAt, Safety: c.Safety, OnUnknown: c.OnUnknown, TimeoutMs: wire.Ms(c.Timeout)}
+	var bad error
+	switch {
+	case in.Kind == "http" && in.URL == "":
+		bad = misuse("--kind http requires a URL: set it with --call")
+	case in.Kind == "worker" && in.URL != "":
+		bad = misuse("--kind worker cannot be combined with --call: the server calls no URL for workers")
+	case in.Kind == "" && in.URL != "":
 		in.Kind = "http"
+	case in.Kind == "":
+		in.Kind = "worker"
 	}
-	d, err := to.openUnless(ctx, positive("--timeout", c.Timeout))
+	d, err := to.openUnless(ctx, bad, positive("--timeout", c.Timeout))
 	if err != nil {
 		return err
 	}

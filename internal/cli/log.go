@@ -3,6 +3,7 @@ package cli
 import (
 	"io"
 	"log/slog"
+	"time"
 )
 
 // newLog returns a logger that redacts passwords. The level and the format are valid already.
@@ -13,6 +14,8 @@ func newLog(w io.Writer, level, format string) *slog.Logger {
 			a.Value = slog.StringValue(redact(v))
 		case error:
 			a.Value = slog.StringValue(redact(v.Error()))
+		case time.Duration: // JSON would have nanoseconds
+			a.Value = slog.StringValue(v.String())
 		}
 		return a
 	}}

@@ -95,17 +95,17 @@ func (c *runsDefinitions) Run(ctx context.Context, d *connection) error {
 
 type runsStart struct {
 	idempotencyFlags
-	Definition     string `arg:"" help:"Definition, as name@version."`
-	Input          string `setting:"-" placeholder:"JSON" help:"Run input: a JSON object, or @FILE."`
-	IdempotencyKey string `setting:"-" placeholder:"KEY" help:"Run key. If a run with this key exists, that run is returned and no new run is started."`
-	Follow         bool   `setting:"-" help:"Follow the run until it ends."`
+	Definition string `arg:"" help:"Definition, as name@version."`
+	Input      string `setting:"-" placeholder:"JSON" help:"Run input: a JSON object, or @FILE."`
+	RunKey     string `setting:"-" placeholder:"KEY" help:"Run key. If a run with this key exists, that run is returned and no new run is started."`
+	Follow     bool   `setting:"-" help:"Follow the run until it ends."`
 }
 
 func (c *runsStart) Run(ctx context.Context, to *target) error {
 	input, bad := document("--input", c.Input)
 	in := wire.StartRun{DefinitionID: c.Definition, Input: input}
-	if to.given("idempotency-key") {
-		in.IdempotencyKey = &c.IdempotencyKey
+	if to.given("run-key") {
+		in.IdempotencyKey = &c.RunKey
 	}
 	d, err := to.openUnless(ctx, bad)
 	if err != nil {

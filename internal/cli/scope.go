@@ -32,13 +32,13 @@ type scopeArgs struct {
 // changeFlags are the flags of commands that change a scope.
 type changeFlags struct {
 	targetFlags
-	KeyOnce   string `setting:"-" aliases:"idempotency-key" placeholder:"KEY" help:"Idempotency key. Repeating the command with the same idempotency key changes nothing and returns the same result. --idempotency-key is an alias."`
-	IfVersion *int64 `setting:"-" placeholder:"N" help:"Fail unless the scope is at this version; use =-1 to require that the scope does not exist."`
+	IdempotencyKey string `setting:"-" aliases:"key-once" placeholder:"KEY" help:"Idempotency key. Repeating the command with the same idempotency key changes nothing and returns the same result."`
+	IfVersion      *int64 `setting:"-" placeholder:"N" help:"Fail unless the scope is at this version; use =-1 to require that the scope does not exist."`
 }
 
 // options returns the options of the API call.
 func (f changeFlags) options(to *target) ([]client.Option, error) {
-	all := to.options(f.KeyOnce)
+	all := to.options(f.IdempotencyKey)
 	switch {
 	case f.IfVersion == nil:
 		return all, nil

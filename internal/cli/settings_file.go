@@ -9,6 +9,7 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -135,8 +136,8 @@ func (f settingsFile) value(flag *kong.Flag, node ast.Node) (any, error) {
 		}
 		return parseSetting(flag, n.Token.Value)
 	}
-	if list, ok := node.(*ast.SequenceNode); ok && flag.IsSlice() {
-		return f.list(list)
+	if list, ok := node.(*ast.SequenceNode); ok && (flag.IsSlice() || flag.Tag.Has("commas")) {
+		return f.list(list, flag)
 	}
 	s, ok := node.(*ast.StringNode)
 	if _, duration := flag.Target.Interface().(time.Duration); !ok && duration {
@@ -148,15 +149,18 @@ func (f settingsFile) value(flag *kong.Flag, node ast.Node) (any, error) {
 	return parseSetting(flag, s.Value)
 }
 
-// list converts a list of strings to the value of a repeatable flag.
-func (f settingsFile) list(node *ast.SequenceNode) (any, error) {
-	all := make([]any, len(node.Values))
+// list converts a list of strings to the value of a repeatable flag, or of one whose values commas separate.
+func (f settingsFile) list(node *ast.SequenceNode, flag *kong.Flag) (any, error) {
+	all, texts := make([]any, len(node.Values)), make([]string, len(node.Values))
 	for i, one := range node.Values {
 		s, ok := one.(*ast.StringNode)
 		if !ok {
 			return nil, fmt.Errorf("must be a list of strings, but item %d is %s", i+1, describeNode(one))
 		}
-		all[i] = s.Value
+		all[i], texts[i] = s.Value, s.Value
+	}
+	if !flag.IsSlice() {
+		return strings.Join(texts, ","), nil
 	}
 	return all, nil
 }

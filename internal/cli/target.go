@@ -30,18 +30,18 @@ type targetFlags struct {
 	Key       string   `placeholder:"KEY" help:"API key (hf_…) for the server."`
 	Workspace string   `placeholder:"NAME" help:"Workspace, unless the API key sets it. Default: default."`
 	ScopeKind []string `hidden:"" placeholder:"KIND" sep:"none" help:"Options for scopes of a kind, such as cart:budget=5s,retries=10,ttl=48h: how long a change may take, how many times it is retried, and how long a scope lives after its last change. The value none or never means no limit. Repeat the flag for each kind, or separate kinds with semicolons."`
-	SecretKey string   `hidden:"" placeholder:"KEY" help:"Secret key that encrypts the secrets of handlers and webhooks: 32 bytes in base64 or hex. Separate several secret keys with commas: the first one encrypts, and all of them decrypt."`
+	SecretKey string   `hidden:"" placeholder:"KEY" commas:"" help:"Secret key that encrypts the secrets of handlers and webhooks: 32 bytes in base64 or hex. Separate several secret keys with commas: the first one encrypts, and all of them decrypt."`
 	Output    string   `short:"o" enum:"table,json" default:"table" placeholder:"FORMAT" help:"Output format: table or json."`
 }
 
 // idempotencyFlags are the flags of commands that change data.
 type idempotencyFlags struct {
 	targetFlags
-	KeyOnce string `setting:"-" placeholder:"KEY" help:"Idempotency key. Repeating the command with the same idempotency key changes nothing and returns the same result."`
+	IdempotencyKey string `setting:"-" aliases:"key-once" placeholder:"KEY" help:"Idempotency key. Repeating the command with the same idempotency key changes nothing and returns the same result."`
 }
 
 // options returns the options of the API call.
-func (f idempotencyFlags) options(d *connection) []client.Option { return d.options(f.KeyOnce) }
+func (f idempotencyFlags) options(d *connection) []client.Option { return d.options(f.IdempotencyKey) }
 
 // dryRun adds the option of a command's --dry-run.
 func dryRun(yes bool, o []client.Option) []client.Option {

@@ -66,6 +66,48 @@ func TestExamplesAreUnderstood(t *testing.T) {
 	}
 }
 
+// The help of a command shows each example on a line of its own.
+func TestExamplesAreNotWrapped(t *testing.T) {
+	t.Chdir(t.TempDir())
+	var g grammar
+	k, err := newProgram(nil, io.Discard, io.Discard).parser(&g)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for section := range strings.SplitSeq(strings.TrimPrefix(helpTexts, "# "), "\n# ") {
+		command, text, _ := strings.Cut(section, "\n")
+		var out bytes.Buffer
+		k.Stdout = &out
+		if _, err := k.Parse(append(strings.Fields(command), "--help")); !errors.Is(err, errHelped) {
+			t.Fatalf("%s --help: %v", command, err)
+		}
+		for line := range strings.Lines(text) {
+			if strings.HasPrefix(line, "    ") && !strings.Contains(out.String(), "\n"+line) {
+				t.Errorf("the help of %s lacks the line %q", command, line)
+			}
+		}
+	}
+}
+
+// The flags for keys say which key they are for, and --idempotency-key is the same for all commands.
+func TestKeysHaveNamesOfTheirOwn(t *testing.T) {
+	var g grammar
+	k, err := newProgram(nil, io.Discard, io.Discard).parser(&g)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, leaf := range k.Model.Leaves(true) {
+		for _, f := range leaf.Flags {
+			if strings.HasPrefix(f.Name, "key-") && f.PlaceHolder == "KEY" {
+				t.Errorf("%s has the flag --%s: name the key that it is", leaf.FullPath(), f.Name)
+			}
+			if f.Name == "idempotency-key" && !strings.HasPrefix(f.Help, "Idempotency key.") {
+				t.Errorf("%s: --idempotency-key is not the idempotency key: %s", leaf.FullPath(), f.Help)
+			}
+		}
+	}
+}
+
 // A setting with the same name is the same for every subcommand.
 func TestVerbsAgreeOnSettings(t *testing.T) {
 	var g grammar

@@ -26,6 +26,9 @@ func OfMachine() time.Time { return time.Now() }
 // Since returns how long ago t was.
 func Since(t time.Time) time.Duration { return Now().Sub(t) }
 
+// Text formats a time for a message, as the API does: in UTC, to the millisecond.
+func Text(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z07:00") }
+
 // Wait pauses for d, or until ctx ends, and then returns its error.
 func Wait(ctx context.Context, d time.Duration) error {
 	if d <= 0 {

@@ -42,6 +42,7 @@ type Engine struct {
 	reporter *nodes.Reporter
 	version  atomic.Pointer[string]
 	running  atomic.Bool
+	unserved unserved
 	shards   struct {
 		sync.Mutex
 		known []int16
@@ -66,15 +67,17 @@ func Open(ctx context.Context, db store.Database, c Config) (*Engine, error) {
 		return nil, err
 	}
 	e := &Engine{log: c.Log, runner: store.NewRunner(s, store.NewDirectory(c.Shards)), hub: wake.NewHub()}
+	e.unserved.armed.Store(true)
 	e.doer = store.HandleDoer(e)
 	e.janitor = e.newJanitor(c.SweepEvery, c.HistoryRetention)
-	e.follow = &reactions.Worker{Engine: e, Hub: e.hub, Log: c.Log, Name: nodeName(c.Node)}
+	e.follow = &reactions.Worker{Engine: e, Hub: e.hub, Log: c.Log, Name: nodeName(c.Node), Tallies: reactions.TalliesOf(e)}
 	e.refusals = refusals.NewLog(e, e.Node())
 	e.reporter = &nodes.Reporter{Doer: e, Name: e.Node(), Log: c.Log, Version: e.programVersion, Report: e.report, Counts: e.counts}
 	if signals, ok := e.runner.Base().(store.Signals); ok {
 		e.sender = wake.NewSender(e.hub, signals, c.Log)
 	}
 	e.runner.Wake = func(topics []string) {
+		e.watchUnserved()
 		if topics = e.follow.Notice(topics); len(topics) > 0 {
 			e.hub.Wake(topics)
 		}
@@ -86,6 +89,7 @@ const maxShards = 1024
 
 // Close waits for calls in flight, records the last refusals, and closes the database connections.
 func (e *Engine) Close() error {
+	e.unserved.stop()
 	e.refusals.Close()
 	if e.sender != nil {
 		e.sender.Stop()

@@ -35,6 +35,7 @@ func (e *Engine) Run(ctx context.Context) error {
 		return fault.New(fault.Conflict, "the engine is already running: call Run only once")
 	}
 	defer e.running.Store(false)
+	e.unserved.ran.Store(true)
 	var loops sync.WaitGroup
 	if signals, ok := e.runner.Base().(store.Signals); ok {
 		loops.Go(func() { wake.Listen(ctx, e.hub, signals, e.log) })

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/events"
 	"github.com/holdfast-go/holdfast/internal/lease"
 	"github.com/holdfast-go/holdfast/internal/refusals"
@@ -341,7 +342,7 @@ func claimRefusal(a ClaimArgs, e Entity) error {
 // ClaimFailed returns the error of a claim on an entity that is already claimed.
 func ClaimFailed(e Entity) *fault.Error {
 	f := fault.New(fault.ClaimFailed, "another operation is already in progress: step %q of %s %q, since %s", e.Claim.Step, e.Lifecycle, e.ID,
-		e.Claim.ClaimedAt.Format(time.RFC3339Nano)).
+		clock.Text(e.Claim.ClaimedAt)).
 		With("status", e.Status).With("holder", e.Claim.Holder).With("since", e.Claim.ClaimedAt).With("operation", e.Claim.Operation)
 	if e.Claim.Phase == Held {
 		f = f.With("until", e.Claim.Until)

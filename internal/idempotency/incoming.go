@@ -48,7 +48,7 @@ type Incoming struct {
 	Method, Target string     // target is the path and the query
 	Conditions     [][]string // the values of If-Match and If-None-Match, on routes that support them
 	Body           []byte
-	JSON           bool // ignore whitespace and member order in the body
+	JSON           bool // compare the body by value: ignore whitespace, member order and the notation of numbers
 }
 
 // ownerDigits is the number of digits at the end of a fingerprint that identify the owner.

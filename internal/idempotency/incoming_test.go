@@ -24,6 +24,10 @@ func TestFingerprint(t *testing.T) {
 	if same.Fingerprint() != incoming().Fingerprint() {
 		t.Error("the fingerprint depends on the order of JSON members")
 	}
+	same.Body = []byte(`{"a": 1.0, "b": [20e-1]}`)
+	if same.Fingerprint() != incoming().Fingerprint() {
+		t.Error("the fingerprint depends on how a number is written")
+	}
 	seen := map[string]string{incoming().Fingerprint(): "the first"}
 	for name, change := range map[string]func(*idempotency.Incoming){
 		"owner":          func(a *idempotency.Incoming) { a.Owner = "b" },
@@ -34,7 +38,8 @@ func TestFingerprint(t *testing.T) {
 		"its header":     func(a *idempotency.Incoming) { a.Conditions = [][]string{nil, {`"1"`}} },
 		"no condition":   func(a *idempotency.Incoming) { a.Conditions = nil },
 		"body":           func(a *idempotency.Incoming) { a.Body = []byte(`{"a": 1, "b": [3]}`) },
-		"number":         func(a *idempotency.Incoming) { a.Body = []byte(`{"a": 1.0, "b": [2]}`) },
+		"number":         func(a *idempotency.Incoming) { a.Body = []byte(`{"a": 1.01, "b": [2]}`) },
+		"text":           func(a *idempotency.Incoming) { a.Body = []byte(`{"a": "1", "b": [2]}`) },
 		"a member twice": func(a *idempotency.Incoming) { a.Body = []byte(`{"a": 1, "a": 1, "b": [2]}`) },
 		"kind":           func(a *idempotency.Incoming) { a.JSON = false },
 		"plain bytes":    func(a *idempotency.Incoming) { a.JSON, a.Body = false, same.Body },

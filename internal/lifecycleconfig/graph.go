@@ -47,7 +47,7 @@ func (c *Config) edges() []*edge {
 	for i := range c.Steps {
 		s := &c.Steps[i]
 		for _, from := range s.Status {
-			for _, r := range s.offered() {
+			for _, r := range s.Offered() {
 				g.step(s, from, r)
 			}
 		}

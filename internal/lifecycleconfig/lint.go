@@ -28,7 +28,7 @@ const DefaultTimeout = 15 * time.Minute
 //	R7   revert_to is the step's status
 //	R8   only a claim leads into a claim status, and no step starts there
 //	R9   a requester that skips a claim that others take is in serialized
-//	R10  every status can be reached, and leads to an end
+//	R10  every status can be reached, unless other code changes it (entity_table)
 //	R11  handlers exist and are of the right kind
 //	R12  a step_id is unique; so is a step_key with its status and requester
 //	R13  a journaled or opaque action is claimed
@@ -43,6 +43,7 @@ const DefaultTimeout = 15 * time.Minute
 //	W3   an action without a claim does not declare that it may run twice
 //	W4   there are claims, but no janitor in the config
 //	W5   serialized names a requester to whom the step is not offered
+//	W6   the lifecycle has a final status, but some status does not lead to one
 func (c *Config) Lint(handlers map[string]Handler) (violations, warnings []Violation) {
 	l := &linter{Linter: configdoc.NewLinter(c.source), c: c, handlers: handlers, known: make(map[string]bool)}
 	for _, s := range c.StatusTypes {
@@ -125,9 +126,9 @@ func beside[T any](u use[T], p Per[string]) (all []string) {
 // anyOther stands for the requesters that a step does not name.
 const anyOther = ""
 
-// offered returns the requesters of a step, sorted. It includes anyOther if the step is for
+// Offered returns the requesters of a step, sorted. It includes "", any other requester, if the step is for
 // all.
-func (s *Step) offered() []string {
+func (s *Step) Offered() []string {
 	if s.Success.All == nil {
 		return slices.Sorted(maps.Keys(s.Success.By))
 	}

@@ -132,7 +132,7 @@ func (l *linter) callers() (by map[startingPoint][]caller, order []startingPoint
 			if by[p] == nil {
 				order = append(order, p)
 			}
-			for _, r := range s.offered() {
+			for _, r := range s.Offered() {
 				by[p] = append(by[p], caller{i, r})
 			}
 		}
@@ -171,7 +171,7 @@ func (l *linter) repeats() {
 			}
 			p := startingPoint{s.Key, status}
 			l.clash(i, p, taken[p])
-			for _, r := range s.offered() {
+			for _, r := range s.Offered() {
 				taken[p] = append(taken[p], caller{i, r})
 			}
 		}

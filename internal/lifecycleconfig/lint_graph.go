@@ -6,25 +6,39 @@ import (
 	"github.com/holdfast-go/holdfast/internal/configdoc"
 )
 
-// ways returns the graph of the steps. With reverts, it includes the reverts of claims. A step from
-// a status to itself is left out.
-func (c *Config) ways(reverts bool) configdoc.Graph[string] {
+// ways returns the graph of the steps, with their claims and reverts.
+func (c *Config) ways() configdoc.Graph[string] {
 	w := make(configdoc.Graph[string])
 	for _, e := range c.edges() {
-		if e.from != e.to && (reverts || e.way != revert) {
-			w[e.from] = append(w[e.from], e.to)
+		w[e.from] = append(w[e.from], e.to)
+	}
+	return w
+}
+
+// leads returns the graph of where the steps end. It leaves out claim statuses, and steps that end
+// where they start.
+func (c *Config) leads() configdoc.Graph[string] {
+	w := make(configdoc.Graph[string])
+	for i := range c.Steps {
+		s := &c.Steps[i]
+		for _, u := range slices.Concat(uses("", s.Success), uses("", s.Failed)) {
+			for _, from := range s.Status {
+				if from != u.value {
+					w[from] = append(w[from], u.value)
+				}
+			}
 		}
 	}
 	return w
 }
 
-// graph checks R10. If a status is mistyped it checks nothing, because the graph is then
-// incomplete.
+// graph checks R10 and W6. If a status is mistyped it checks nothing, because the graph is then
+// incomplete. It also checks nothing for rows of a user table: other code may change their status.
 func (l *linter) graph() {
-	if l.mistyped || !l.known[l.c.InitialStatus] {
+	if l.mistyped || !l.known[l.c.InitialStatus] || l.c.Table != nil {
 		return
 	}
-	reached := l.c.ways(true).From(l.c.InitialStatus)
+	reached := l.c.ways().From(l.c.InitialStatus)
 	used := l.c.used()
 	for i, s := range l.c.StatusTypes {
 		if used[s] && !reached[s] {
@@ -34,27 +48,29 @@ func (l *linter) graph() {
 	l.endless(reached)
 }
 
-// endless refuses statuses from which no end can be reached.
+// endless warns about statuses from which no final status can be reached, although the lifecycle
+// has one. In a lifecycle without a final status, such as one that can always be reopened, nothing
+// is suspicious.
 func (l *linter) endless(reached map[string]bool) {
-	w := l.c.ways(false)
+	w, claims := l.c.leads(), l.c.ClaimStatuses()
 	var ends []string
 	for s := range reached {
-		if len(w[s]) == 0 {
+		if len(w[s]) == 0 && !slices.Contains(claims, s) {
 			ends = append(ends, s)
 		}
 	}
 	ending := w.Back().From(ends...)
 	first, names := 0, []string(nil)
 	for i, s := range l.c.StatusTypes {
-		if reached[s] && !ending[s] {
+		if reached[s] && !ending[s] && !slices.Contains(claims, s) {
 			if len(names) == 0 {
 				first = i
 			}
 			names = append(names, configdoc.Show(s))
 		}
 	}
-	if len(names) > 0 {
-		l.Refuse("R10", configdoc.Item("/status_types", first), "no final status can be reached from %s: add a step to a status that no step leaves", configdoc.List(configdoc.Few(names)))
+	if len(names) > 0 && len(ends) > 0 {
+		l.Warn("W6", configdoc.Item("/status_types", first), "no final status can be reached from %s: if these entities should end, add a step to a status that no step leaves", configdoc.List(configdoc.Few(names)))
 	}
 }
 

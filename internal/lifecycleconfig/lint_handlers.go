@@ -36,7 +36,7 @@ func (l *linter) ofKind(kind string, all []use[string]) {
 func (l *linter) actions() {
 	for i := range l.c.Steps {
 		s := &l.c.Steps[i]
-		for _, r := range s.offered() {
+		for _, r := range s.Offered() {
 			name, ok := s.Action.For(r)
 			h, known := l.handlers[name]
 			if !ok || !known {

@@ -70,7 +70,7 @@ const maxWays = 10_000
 // countWays returns the number of ways.
 func (c *Config) countWays() (n int) {
 	for i := range c.Steps {
-		n += len(c.Steps[i].Status) * len(c.Steps[i].offered())
+		n += len(c.Steps[i].Status) * len(c.Steps[i].Offered())
 	}
 	return n
 }

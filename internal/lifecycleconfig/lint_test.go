@@ -94,3 +94,47 @@ func TestSkippedClaim(t *testing.T) {
 		}
 	}
 }
+
+// TestStatusGraph verifies which statuses must be reachable and lead to an end. A lifecycle need not end, and the rows of
+// a user table may be moved by other code.
+func TestStatusGraph(t *testing.T) {
+	const head = "workflow: w\nowning_module: m\ninitial_status: draft\njanitor: standard\n"
+	for name, c := range map[string]struct{ text, violations, warnings string }{
+		"close and reopen": {`status_types: [draft, open, closed]
+steps:
+  - {step_id: 1, step_key: open, status: draft, successful_state: open}
+  - {step_id: 2, step_key: close, status: open, successful_state: closed}
+  - {step_id: 3, step_key: reopen, status: closed, successful_state: open}`, "", ""},
+		"a claimed step ends where it starts": {`status_types: [draft, sent, regenerating, cancelled]
+steps:
+  - {step_id: 1, step_key: send, status: draft, successful_state: sent}
+  - {step_id: 2, step_key: cancel, status: draft, successful_state: cancelled}
+  - {step_id: 3, step_key: regenerate, status: sent, claim_state: [regenerating, sent], successful_state: sent}`, "", ""},
+		"a claimed step fails to where it starts": {`status_types: [draft, paying, paid]
+steps:
+  - {step_id: 1, step_key: pay, status: draft, claim_state: [paying, draft], successful_state: paid, failed_state: draft}`, "", ""},
+		"other code moves the rows": {`entity_table: invoices
+status_types: [draft, sent, imported, booked]
+steps:
+  - {step_id: 1, step_key: send, status: draft, successful_state: sent}
+  - {step_id: 2, step_key: book, status: imported, successful_state: booked}`, "", ""},
+		"unreachable": {`status_types: [draft, sent, imported, booked]
+steps:
+  - {step_id: 1, step_key: send, status: draft, successful_state: sent}
+  - {step_id: 2, step_key: book, status: imported, successful_state: booked}`, "R10 /status_types/2 R10 /status_types/3", ""},
+		"some statuses do not lead to the end": {`status_types: [draft, cancelled, open, closing, closed]
+steps:
+  - {step_id: 1, step_key: cancel, status: draft, successful_state: cancelled}
+  - {step_id: 2, step_key: open, status: draft, successful_state: open}
+  - {step_id: 3, step_key: close, status: open, claim_state: [closing, open], successful_state: closed}
+  - {step_id: 4, step_key: reopen, status: closed, successful_state: open}`, "", "W6 /status_types/2"},
+	} {
+		_, violations, warnings := Check([]byte(head+c.text), nil)
+		if got := strings.Join(rules(violations), " "); got != c.violations {
+			t.Errorf("%s: got violations %v", name, violations)
+		}
+		if got := strings.Join(rules(warnings), " "); got != c.warnings {
+			t.Errorf("%s: got warnings %v", name, warnings)
+		}
+	}
+}

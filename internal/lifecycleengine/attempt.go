@@ -117,8 +117,11 @@ func (t *attempt) record(ctx context.Context, w *work, j *effects.Journal, err, 
 		if settling != nil && e.Claim.Phase == entities.Uncertain {
 			return e, settling // the database has an effect that this attempt does not know
 		}
-		if settling == nil || !commitError && fault.CodeOf(settling) == fault.OutcomeUnknown {
-			return e, settling
+		if settling == nil {
+			return e, nil
+		}
+		if !commitError && fault.CodeOf(settling) == fault.OutcomeUnknown {
+			return t.entity, settling // as it was when the step was claimed
 		}
 		u.err, u.cause = settling, nil
 		again, stop := context.WithTimeout(context.WithoutCancel(ctx), ending)

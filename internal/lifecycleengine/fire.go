@@ -265,6 +265,9 @@ func (s *bound) fireUnclaimed(ctx context.Context, r *request, e entities.Entity
 	if err == nil && r.Output != nil {
 		*r.Output = w.output
 	}
+	if err != nil && moved.ID == "" {
+		return e, err // as it was before the step
+	}
 	return moved, err
 }
 

@@ -132,6 +132,10 @@ var listPublishedVerb = store.NewVerb(store.Decl{Name: "lifecycles.list_publishe
 // first reports whether the first config is not yet in force but only announced, or missing.
 func (c inForce) first() bool { return c.revision == 0 || c.revision == 1 && c.wanted != "" }
 
+// shown returns the revision that users see: 1 for the first config in force. Its announcement took the stored revision
+// 1, as the announcement of any later change takes one.
+func (c inForce) shown() int64 { return max(c.revision-1, 0) }
+
 // claimsInForce returns the claim statuses of the config in force.
 func (c inForce) claimsInForce() []string {
 	if config, violations := lifecycleconfig.Parse([]byte(c.config)); len(violations) == 0 {
@@ -187,5 +191,5 @@ func RevisionOf(ctx context.Context, e *engine.Engine, name string) (int64, erro
 		return 0, err
 	}
 	now, err := getConfigVerb.DoAt(ctx, e, at, name)
-	return now.revision, err
+	return now.shown(), err
 }

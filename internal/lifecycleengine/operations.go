@@ -4,9 +4,9 @@ import (
 	"cmp"
 	"context"
 	"slices"
-	"time"
 
 	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/effects"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/entities"
@@ -212,7 +212,7 @@ func Withdraw(ctx context.Context, e *engine.Engine, operation, reason, by strin
 	}
 	switch entities.Phase(p.Phase) {
 	case entities.Held:
-		return nil, fault.New(fault.Conflict, "operation %s is leased by %s until %s: withdraw it when the lease has ended", p.ID, p.Holder, p.Until.Format(time.RFC3339)).
+		return nil, fault.New(fault.Conflict, "operation %s is leased by %s until %s: withdraw it when the lease has ended", p.ID, p.Holder, clock.Text(p.Until)).
 			With("phase", p.Phase).With("holder", p.Holder).With("until", p.Until)
 	case entities.Uncertain:
 		return nil, fault.New(fault.Conflict, "operation %s is uncertain: resolve it with an outcome instead", p.ID).With("phase", p.Phase)

@@ -229,7 +229,7 @@ func PutConfig(ctx context.Context, e *engine.Engine, name string, config []byte
 		return Put{}, err
 	}
 	now, err := getConfigVerb.DoAt(ctx, e, at, name)
-	return Put{Revision: now.revision, Created: before.revision == 0, Warnings: warnings}, err
+	return Put{Revision: now.shown(), Created: before.first(), Warnings: warnings}, err
 }
 
 // validate checks a config against every rule that can be checked on this node.
@@ -262,20 +262,20 @@ func (d *publishedSet) validate(ctx context.Context, name string, config []byte)
 // that do not claim it: a task is the claim of its step.
 func unclaimedWork(s *bound, nth int) (all []lifecycleconfig.Violation) {
 	step := &s.config.Steps[nth]
-	report := func(what, name, requester string) {
-		h := s.handlers[name]
-		if _, claimed := step.Claim.For(requester); h == nil || h.queue == "" || claimed {
-			return
-		}
-		all = append(all, lifecycleconfig.Violation{Rule: "worker", Path: fmt.Sprintf("/steps/%d/%s", nth, what),
-			Message: fmt.Sprintf("the %s %q of step %q is served by workers, so the step needs a claim: add successful_claim_state", what, name, step.Key)})
-	}
-	for what, p := range map[string]lifecycleconfig.Per[string]{"action": step.Action, "validation": step.Validation} {
-		if p.All != nil {
-			report(what, *p.All, "")
-		}
-		for requester, name := range p.By {
-			report(what, name, requester)
+	for _, x := range []struct {
+		field string
+		names lifecycleconfig.Per[string]
+	}{{"action", step.Action}, {"validation", step.Validation}} {
+		reported := make(map[string]bool)
+		for _, requester := range step.Offered() {
+			name, _ := x.names.For(requester)
+			_, claimed := step.Claim.For(requester)
+			if h := s.handlers[name]; h == nil || h.queue == "" || claimed || reported[name] {
+				continue
+			}
+			reported[name] = true
+			all = append(all, lifecycleconfig.Violation{Rule: "worker", Path: fmt.Sprintf("/steps/%d/%s", nth, x.field),
+				Message: fmt.Sprintf("the %s %q of step %q is served by workers, so the step needs a claim: add successful_claim_state", x.field, name, step.Key)})
 		}
 	}
 	return all

@@ -7,6 +7,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/engine"
+	"github.com/holdfast-go/holdfast/internal/lifecycleconfig"
 	"github.com/holdfast-go/holdfast/internal/reactions"
 	"github.com/holdfast-go/holdfast/internal/remotehandler"
 	"github.com/holdfast-go/holdfast/internal/store"
@@ -14,23 +15,30 @@ import (
 	"github.com/holdfast-go/holdfast/internal/wake"
 )
 
-// Start checks the lifecycle and registers it with an engine that is being opened.
-func (c *Lifecycle) Start(ctx context.Context, e *engine.Engine) error {
+// Check checks the lifecycle without a database.
+func (c *Lifecycle) Check() error {
+	_, err := c.check()
+	return err
+}
+
+func (c *Lifecycle) check() (warnings []lifecycleconfig.Violation, err error) {
 	violations, warnings := c.config.Lint(c.declared())
 	if len(violations) > 0 {
-		return invalidConfig(violations)
+		err = invalidConfig(violations)
+	}
+	return warnings, errors.Join(err, c.bad, c.checkClaimsRecovered(), c.checkDeliveries())
+}
+
+// Start checks the lifecycle and registers it with an engine that is being opened.
+func (c *Lifecycle) Start(ctx context.Context, e *engine.Engine) error {
+	warnings, err := c.check()
+	if err != nil {
+		return err
 	}
 	for _, w := range warnings {
 		e.Log().Warn("lifecycle config warning", "lifecycle", c.config.Workflow, "rule", w.Rule, "path", w.Path, "line", w.Line, "message", w.Message)
 	}
-	if err := errors.Join(c.checkClaimsRecovered(), c.checkDeliveries()); err != nil {
-		return err
-	}
-	if c.bad != nil {
-		return c.bad
-	}
 	s := &bound{Lifecycle: c, engine: e, registry: registryOf(e), registering: make(chan struct{}, 1)}
-	var err error
 	if s.store, err = s.newStore(ctx); err != nil {
 		return err
 	}
@@ -61,6 +69,7 @@ func (b *registry) start() {
 	b.once.Do(func() {
 		transition.Register(b.engine, transitioner{b})
 		b.engine.Background(b.resume)
+		b.engine.Serves(b.workKinds)
 		b.engine.Leases("operations", b.expire, wake.WorkKind{Kind: wake.HeldOperation})
 		b.engine.Sweep("lifecycles", b.adopt)
 	})

@@ -54,14 +54,25 @@ func (p *builtinTable) take(ctx context.Context, a entities.ClaimArgs, also func
 	if also == nil {
 		return entities.Take(ctx, p.bound.engine, a)
 	}
+	changed := false
 	err = p.bound.engine.Update(ctx, func(ctx context.Context, tx *store.Tx) error {
 		var err error
 		if e, err = entities.Take(ctx, tx, a); err != nil {
 			return err
 		}
+		changed = true
 		return also(ctx, tx, e)
 	})
-	return e, err
+	return committed(e, changed, err), err
+}
+
+// committed returns the entity of a transaction. If the transaction changed it and then failed, there is no such
+// entity: it returns the zero value instead of a state that was rolled back.
+func committed(e entities.Entity, changed bool, err error) entities.Entity {
+	if changed && err != nil {
+		return entities.Entity{}
+	}
+	return e
 }
 
 func (p *builtinTable) end(ctx context.Context, at store.Partition, a entities.EndArgs, claim string, commits []commit) (e entities.Entity, err error) {
@@ -71,15 +82,17 @@ func (p *builtinTable) end(ctx context.Context, at store.Partition, a entities.E
 		e, _, err = entities.End(ctx, p.bound.engine, at, a)
 		return e, err
 	}
+	changed := false
 	err = p.bound.engine.Update(ctx, func(ctx context.Context, tx *store.Tx) error {
 		var again bool
 		var err error
-		if e, again, err = entities.End(ctx, tx, at, a); err != nil || again || e.Claim.Phase != entities.Free {
+		e, again, err = entities.End(ctx, tx, at, a)
+		if changed = err == nil && !again; !changed || e.Claim.Phase != entities.Free {
 			return err
 		}
 		return all(ctx, tx, commits)
 	})
-	return e, err
+	return committed(e, changed, err), err
 }
 
 // all runs the commits of a body.
@@ -101,14 +114,16 @@ func (p *builtinTable) move(ctx context.Context, a entities.TransitionArgs, comm
 	if len(commits) == 0 {
 		return entities.Transition(ctx, p.bound.engine, a)
 	}
+	changed := false
 	err = p.bound.engine.Update(ctx, func(ctx context.Context, tx *store.Tx) error {
 		var err error
 		if e, err = entities.Transition(ctx, tx, a); err != nil {
 			return err
 		}
+		changed = true
 		return all(ctx, tx, commits)
 	})
-	return e, err
+	return committed(e, changed, err), err
 }
 
 func (p *builtinTable) recover(ctx context.Context, r recovery) (e entities.Entity, freed bool, err error) {

@@ -109,7 +109,7 @@ func (o *userTable) take(ctx context.Context, a entities.ClaimArgs, also func(co
 			return e, err
 		}
 	}
-	return e, fault.New(fault.Concurrency, "%s %q was changed concurrently during every attempt to claim it: try again", a.Lifecycle, a.ID)
+	return entities.Entity{}, fault.New(fault.Concurrency, "%s %q was changed concurrently during every attempt to claim it: try again", a.Lifecycle, a.ID)
 }
 
 func (o *userTable) takeOnce(ctx context.Context, a entities.ClaimArgs, also func(context.Context, *store.Tx, entities.Entity) error) (e entities.Entity, err error) {
@@ -128,6 +128,7 @@ func (o *userTable) takeOnce(ctx context.Context, a entities.ClaimArgs, also fun
 	}
 	from, want := e.Status, e.Version
 	a.ExpectVersion, a.Choices = nil, map[string]entities.Choice{from: choice}
+	changed := false
 	err = o.bound.engine.Update(ctx, func(ctx context.Context, tx *store.Tx) error {
 		if _, err := entities.Sync(ctx, tx, a.Lifecycle, a.ID, from); err != nil {
 			return err
@@ -136,6 +137,7 @@ func (o *userTable) takeOnce(ctx context.Context, a entities.ClaimArgs, also fun
 		if e, err = entities.Take(ctx, tx, a); err != nil {
 			return err
 		}
+		changed = true
 		if err := o.swap(ctx, tx, a.ID, from, choice.Into, &want); err != nil {
 			return err
 		}
@@ -149,7 +151,7 @@ func (o *userTable) takeOnce(ctx context.Context, a entities.ClaimArgs, also fun
 		}
 		return also(ctx, tx, e)
 	})
-	return e, err
+	return committed(e, changed, err), err
 }
 
 // swap moves the user's row, or returns [errMoved].
@@ -167,10 +169,12 @@ func (o *userTable) swap(ctx context.Context, tx *store.Tx, id, from, to string,
 
 func (o *userTable) end(ctx context.Context, at store.Partition, a entities.EndArgs, claim string, commits []commit) (e entities.Entity, err error) {
 	ctx, a.Claim = store.InWorkspace(ctx, at.Workspace), claim
+	changed := false
 	err = o.bound.engine.Update(ctx, func(ctx context.Context, tx *store.Tx) error {
 		var again bool
 		var err error
-		if e, again, err = entities.End(ctx, tx, at, a); err != nil || again {
+		e, again, err = entities.End(ctx, tx, at, a)
+		if changed = err == nil && !again; !changed {
 			return errors.Join(err, o.refresh(ctx, tx, &e))
 		}
 		if e.Claim.Phase == entities.Free {
@@ -183,7 +187,7 @@ func (o *userTable) end(ctx context.Context, at store.Partition, a entities.EndA
 	if errors.Is(err, errMoved) {
 		err = fault.New(fault.Concurrency, "%s %q was moved out of claim status %q while it was claimed, so the result of the operation was not recorded: read the entity again", a.Lifecycle, a.ID, claim)
 	}
-	return e, err
+	return committed(e, changed, err), err
 }
 
 // follow makes the user's row follow the companion row, which was moved out of a claim. A row that
@@ -222,6 +226,7 @@ func (o *userTable) move(ctx context.Context, a entities.TransitionArgs, commits
 	}
 	want := a.ExpectVersion
 	a.From, a.ExpectVersion, a.Data = []string{row.Status}, nil, nil
+	changed := false
 	err = o.bound.engine.Update(ctx, func(ctx context.Context, tx *store.Tx) error {
 		side, err := entities.Sync(ctx, tx, a.Lifecycle, a.ID, row.Status)
 		if err != nil {
@@ -233,6 +238,7 @@ func (o *userTable) move(ctx context.Context, a entities.TransitionArgs, commits
 		if e, err = entities.Transition(ctx, tx, a); err != nil {
 			return err
 		}
+		changed = true
 		if err := o.swap(ctx, tx, a.ID, row.Status, a.To, want); err != nil {
 			return err
 		}
@@ -244,9 +250,9 @@ func (o *userTable) move(ctx context.Context, a entities.TransitionArgs, commits
 		return err
 	})
 	if errors.Is(err, errMoved) {
-		return e, o.moved(ctx, a.ID, want, row)
+		return entities.Entity{}, o.moved(ctx, a.ID, want, row)
 	}
-	return e, err
+	return committed(e, changed, err), err
 }
 
 // moved returns the error for a write that lost against a concurrent change of the row.

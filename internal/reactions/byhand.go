@@ -259,6 +259,17 @@ type Failed struct {
 	NotBefore time.Time
 }
 
+// What returns what happened to the stream: blocked, skipped or failed.
+func (f Failed) What() string {
+	switch {
+	case f.Skipped:
+		return "skipped"
+	case f.Blocked:
+		return "blocked"
+	}
+	return "failed"
+}
+
 // Fail counts a failure of the version failing or, if that is -1, of the first
 // event after the watermark. After the last retry it blocks the stream or skips
 // the event, like a program's worker. Repeating the call under the same epoch

@@ -2,8 +2,10 @@ package reactions
 
 import (
 	"encoding/json"
+	"log/slog"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 
 	"github.com/holdfast-go/holdfast/internal/store"
@@ -30,6 +32,50 @@ func isNotice(topic string) bool { return strings.HasPrefix(topic, noticePrefix)
 // Tally is the key of a counter: what happened, by kind of reaction ([Kind]).
 type Tally struct{ What, Kind string }
 
+// Tallies counts what happens to the streams of reactions on a node. All workers of an engine share one. A nil
+// *Tallies counts nothing.
+type Tallies struct{ counters sync.Map } // *atomic.Int64 by [Tally]
+
+type talliesKey struct{}
+
+// TalliesOf returns the counters of an engine.
+func TalliesOf(e interface {
+	Shared(key any, make func() any) any
+}) *Tallies {
+	return e.Shared(talliesKey{}, func() any { return new(Tallies) }).(*Tallies)
+}
+
+func (t *Tallies) add(what, reaction string) {
+	if t == nil {
+		return
+	}
+	key := Tally{what, Kind(reaction)}
+	n, known := t.counters.Load(key)
+	if !known {
+		n, _ = t.counters.LoadOrStore(key, new(atomic.Int64))
+	}
+	n.(*atomic.Int64).Add(1)
+}
+
+// All returns the counters since the node started.
+func (t *Tallies) All() map[Tally]int64 {
+	all := make(map[Tally]int64)
+	t.counters.Range(func(key, n any) bool {
+		all[key.(Tally)] = n.(*atomic.Int64).Load()
+		return true
+	})
+	return all
+}
+
+// Trace logs and counts a step of a lease: claimed, acked, failed, deferred, lost, blocked or skipped. A block and a
+// skip are counted, and logged as errors, by their [Worker.Notice].
+func (t *Tallies) Trace(log *slog.Logger, what string, l *Lease, version int64) {
+	log.Debug("reaction lease "+what, "workspace", l.Workspace, "reaction", l.Reaction, "stream", l.Stream, "version", version, "epoch", l.Epoch)
+	if what != "blocked" && what != "skipped" {
+		t.add(what, l.Reaction)
+	}
+}
+
 // Notice logs and counts the notices among the topics of a commit on this node,
 // and returns the other topics.
 func (w *Worker) Notice(topics []string) []string {
@@ -43,8 +89,7 @@ func (w *Worker) Notice(topics []string) []string {
 			others = append(others, t)
 			continue
 		}
-		count, _ := w.tallies.LoadOrStore(Tally{n.What, Kind(n.Reaction)}, new(atomic.Int64))
-		count.(*atomic.Int64).Add(1)
+		w.Tallies.add(n.What, n.Reaction)
 		switch {
 		case n.What == "blocked":
 			w.Log.Error("reaction blocked on a stream; unblock or reset the stream, or skip the event", "reaction", n.Reaction, "stream", n.Stream, "version", n.Version, "error", n.Error)
@@ -55,14 +100,4 @@ func (w *Worker) Notice(topics []string) []string {
 		}
 	}
 	return others
-}
-
-// Tallies returns the counters since the node started.
-func (w *Worker) Tallies() map[Tally]int64 {
-	all := make(map[Tally]int64)
-	w.tallies.Range(func(key, n any) bool {
-		all[key.(Tally)] = n.(*atomic.Int64).Load()
-		return true
-	})
-	return all
 }

@@ -31,8 +31,9 @@ func CallingWorker(e interface {
 	remotehandler.Engine
 	Node() string
 }) *Worker {
+	tallies := TalliesOf(e)
 	return e.Shared(callingKey{}, func() any {
-		w := &Worker{Engine: e, Hub: e.Hub(), Log: e.Log(), Name: e.Node(), MaxConcurrency: maxCalls, ByHandler: true, Idle: true}
+		w := &Worker{Engine: e, Hub: e.Hub(), Log: e.Log(), Name: e.Node(), MaxConcurrency: maxCalls, ByHandler: true, Idle: true, Tallies: tallies}
 		e.Background(w.Run)
 		return w
 	}).(*Worker)
@@ -42,8 +43,9 @@ func CallingWorker(e interface {
 type Remote struct {
 	remote.NoEffects
 
-	Engine Engine
-	Log    *slog.Logger
+	Engine  Engine
+	Log     *slog.Logger
+	Tallies *Tallies
 	// After makes the tasks of after-effects.
 	After After
 
@@ -97,6 +99,7 @@ func (r *Remote) take(ctx context.Context, d store.Doer, a Ask) ([]remote.Task, 
 	taken, err := TakeTasks(ctx, d, a)
 	all := make([]remote.Task, 0, len(taken))
 	for _, t := range taken {
+		r.Tallies.Trace(r.Log, "claimed", t.Lease, t.Lease.Watermark)
 		x := t.Remote()
 		if r.After.Is(t.Reaction) {
 			var failed error
@@ -121,8 +124,11 @@ func (r *Remote) Complete(ctx context.Context, h remote.Lease, done remote.Resul
 	if err := done.Stateless(); err != nil {
 		return remote.Ended{}, err
 	}
-	version, err := CompleteTask(ctx, r.Engine, h.ID, h.Epoch)
-	return remote.Ended{Status: "acked", Version: version}, err
+	t, err := completeTask(ctx, r.Engine, h.ID, h.Epoch)
+	if err == nil {
+		r.Tallies.Trace(r.Log, "acked", t.lease, t.version)
+	}
+	return remote.Ended{Status: "acked", Version: t.version}, err
 }
 
 // Fail schedules a retry, blocks the stream or skips the event, as the reaction's
@@ -131,15 +137,11 @@ func (r *Remote) Fail(ctx context.Context, h remote.Lease, why remote.Failure) (
 	if err := why.Said(); err != nil { // without a message it would not count as a failure
 		return remote.Ended{}, err
 	}
-	version, f, err := FailTask(ctx, r.Engine, h.ID, h.Epoch, why.Message, !why.Final && !why.Invalid)
-	out := remote.Ended{Status: "failed", Version: version, NotBefore: f.NotBefore}
-	if f.Blocked {
-		out.Status = "blocked"
+	t, f, err := failTask(ctx, r.Engine, h.ID, h.Epoch, why.Message, !why.Final && !why.Invalid)
+	if err == nil {
+		r.Tallies.Trace(r.Log, f.What(), t.lease, t.version)
 	}
-	if f.Skipped {
-		out.Status = "skipped"
-	}
-	return out, err
+	return remote.Ended{Status: f.What(), Version: t.version, NotBefore: f.NotBefore}, err
 }
 
 // Snooze delivers the event again later.

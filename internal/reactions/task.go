@@ -91,23 +91,21 @@ func taskOf(ctx context.Context, d store.Doer, id string, epoch int64) (t task, 
 	return t, err
 }
 
-// CompleteTask acknowledges the event of a task and returns its version.
+// completeTask acknowledges the event of a task.
 // Completing it again under the same epoch returns the same result.
-func CompleteTask(ctx context.Context, d store.Doer, id string, epoch int64) (version int64, err error) {
-	t, err := taskOf(ctx, d, id, epoch)
-	if err == nil {
+func completeTask(ctx context.Context, d store.Doer, id string, epoch int64) (t task, err error) {
+	if t, err = taskOf(ctx, d, id, epoch); err == nil {
 		_, err = AckOne(ctx, d, End{Lease: t.lease, Done: t.version})
 	}
-	return t.version, err
+	return t, err
 }
 
-// FailTask records that the event of a task failed.
-func FailTask(ctx context.Context, d store.Doer, id string, epoch int64, message string, retryable bool) (version int64, f Failed, err error) {
-	t, err := taskOf(ctx, d, id, epoch)
-	if err == nil {
+// failTask records that the event of a task failed.
+func failTask(ctx context.Context, d store.Doer, id string, epoch int64, message string, retryable bool) (t task, f Failed, err error) {
+	if t, err = taskOf(ctx, d, id, epoch); err == nil {
 		f, err = Fail(ctx, d, t.reaction, t.lease, t.version, message, retryable)
 	}
-	return t.version, f, err
+	return t, f, err
 }
 
 // SnoozeTask releases the event of a task until a later time, and returns its version.

@@ -105,6 +105,7 @@ type Worker struct {
 	// workspaces. With ByHandler the reactions of a workspace get shares too.
 	MaxConcurrency int
 	ByHandler      bool
+	Tallies        *Tallies
 	Trace          func(TraceEvent)
 	// Idle keeps Run running while there are no handlers, because reactions are
 	// added later.
@@ -126,7 +127,6 @@ type Worker struct {
 	ends          chan ending
 	batch         int // streams of one take
 	rounds        map[int16]*round
-	tallies       sync.Map       // by [Tally]
 	detached      sync.WaitGroup // ends recorded in the background
 }
 
@@ -283,7 +283,7 @@ func (w *Worker) Run(ctx context.Context) {
 func (w *Worker) poll(serving context.Context) {
 	ctx, end := context.WithCancel(serving)
 	defer end()
-	p := wake.Poller{Hub: w.Hub, Topics: w.topics(), Log: w.Log, WorkKinds: w.workKinds, Poll: func(ctx context.Context) (bool, error) {
+	p := wake.Poller{Hub: w.Hub, Topics: w.topics(), Log: w.Log, WorkKinds: w.WorkKinds, Poll: func(ctx context.Context) (bool, error) {
 		if w.outdated() {
 			end()
 			return false, nil
@@ -438,8 +438,8 @@ func (w *Worker) by(workspace, reaction string) *Handler {
 	return w.handlers[served{name: reaction}]
 }
 
-// workKinds returns the work that the poller waits for.
-func (w *Worker) workKinds() []wake.WorkKind { return wake.WorkKinds(wake.Reaction, w.names()...) }
+// WorkKinds returns the work that the poller waits for.
+func (w *Worker) WorkKinds() []wake.WorkKind { return wake.WorkKinds(wake.Reaction, w.names()...) }
 
 func (w *Worker) handler(l *Lease) *Handler { return l.by }
 
@@ -560,9 +560,9 @@ func (w *Worker) release(leases []*Lease) {
 	}
 }
 
-// trace logs a step of a lease and calls Trace.
+// trace logs and counts a step of a lease, and calls Trace.
 func (w *Worker) trace(what string, l *Lease, version int64, err error) {
-	w.Log.Debug(what, "workspace", l.Workspace, "reaction", l.Reaction, "stream", l.Stream, "version", version, "epoch", l.Epoch)
+	w.Tallies.Trace(w.Log, what, l, version)
 	if w.Trace == nil {
 		return
 	}

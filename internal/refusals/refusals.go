@@ -240,6 +240,11 @@ func (l *Log) note(ctx context.Context, at store.Partition, t Try, f *fault.Erro
 	if operation, ok := fields["operation"].(string); ok && n.Operation == "" {
 		n.Operation = operation
 	}
+	for name, value := range fields {
+		if at, ok := value.(time.Time); ok {
+			fields[name] = clock.Text(at)
+		}
+	}
 	var err error
 	if n.Detail, err = json.Marshal(fields); err != nil || fields == nil {
 		n.Detail = []byte("{}")

@@ -78,8 +78,21 @@ func (w *Worker) Run(ctx context.Context) {
 				w.Serve(ctx, l)
 			})
 		})
-	}), WorkKinds: func() []wake.WorkKind { return wake.WorkKinds(wake.Step, slices.Collect(maps.Keys(w.Handlers()))...) }}
+	}), WorkKinds: w.handled}
 	p.Run(ctx)
+}
+
+// handled returns the steps with a handler that the worker serves.
+func (w *Worker) handled() []wake.WorkKind {
+	return wake.WorkKinds(wake.Step, slices.Collect(maps.Keys(w.Handlers()))...)
+}
+
+// WorkKinds returns all work that the worker serves.
+func (w *Worker) WorkKinds() []wake.WorkKind {
+	if !w.Ticks {
+		return w.handled()
+	}
+	return append(w.handled(), wake.WorkKind{Kind: wake.Step})
 }
 
 // runs records the context of a running worker; nil means that it has stopped.

@@ -83,7 +83,7 @@ func togetherScene(together, refusals bool) scene {
 		ended := func(local runengine.LocalHandlers, outputs ...string) (all []runengine.Ended) {
 			for _, o := range outputs {
 				output, patch, _ := strings.Cut(o, " ")
-				all = append(all, runengine.Ended{Output: []byte(output), Patch: []byte(patch), Holder: "me", Lease: 30 * time.Second, Local: local})
+				all = append(all, runengine.Ended{Output: []byte(output), Patches: [][]byte{[]byte(patch)}, Holder: "me", Lease: 30 * time.Second, Local: local})
 			}
 			return all
 		}

@@ -7,9 +7,9 @@ import (
 )
 
 // Canonical returns a JSON document with sorted members, without white space and with
-// uniform escapes, so that equal documents have equal bytes. Numbers stay as written. It
-// returns false for a document that [Check] refuses. It does not decode the document into
-// values, which would take fifty times its memory.
+// uniform escapes and numbers, so that documents have equal bytes exactly if they are
+// [Equal]. It returns false for a document that [Check] refuses. It does not decode the
+// document into values, which would take fifty times its memory.
 func Canonical(doc []byte) ([]byte, bool) {
 	if Check(doc) != nil {
 		return nil, false
@@ -39,8 +39,45 @@ func (s *scanner) canonical(out []byte) []byte {
 		return appendText(out, text)
 	}
 	_ = s.token(nil)
+	if lit := s.doc[start:s.pos]; lit[0] == '-' || isDigit(lit[0]) {
+		return appendNumber(out, lit)
+	}
 	return append(out, s.doc[start:s.pos]...)
 }
+
+// longestPlain is the length up to which a number is written without an exponent, so that
+// most numbers stay as they are written.
+const longestPlain = 32
+
+// appendNumber appends a number in the form that all numbers of the same value have.
+func appendNumber(out, lit []byte) []byte {
+	if len(lit) <= longestPlain && isDigit(lit[0]) && !bytes.ContainsAny(lit, ".eE") {
+		return append(out, lit...)
+	}
+	d, ok := decimalOf(string(lit))
+	switch {
+	case !ok: // Check refuses it
+		return append(out, lit...)
+	case d.digits == "":
+		return append(out, '0')
+	}
+	if d.negative {
+		out = append(out, '-')
+	}
+	whole := len(d.digits) + d.exp // the number of digits before the point
+	switch {
+	case plainLength(string(lit)) > longestPlain:
+		return fmt.Appendf(out, "%se%d", d.digits, d.exp)
+	case d.exp >= 0:
+		return append(append(out, d.digits...), zeros[:d.exp]...)
+	case whole > 0:
+		out = append(append(out, d.digits[:whole]...), '.')
+		return append(out, d.digits[whole:]...)
+	}
+	return append(append(append(out, "0."...), zeros[:-whole]...), d.digits...)
+}
+
+const zeros = "00000000000000000000000000000000" // longestPlain
 
 // canonicalObject appends an object, and sorts its members afterwards if they are not sorted.
 func (s *scanner) canonicalObject(out []byte) []byte {

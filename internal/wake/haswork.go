@@ -80,12 +80,12 @@ var hasWorkVerb = store.VerbOf[hasWorkArgs](store.Decl{Name: "wake.list_due", La
 // HasWork returns which needs have work due, in all workspaces on the given shards. It is one statement,
 // however many needs there are. It may report work that a closer query does not find, but never misses any.
 func HasWork(ctx context.Context, d store.Doer, shards []int16, needs []WorkKind) (map[WorkKind]bool, error) {
-	due, _, err := hasWork(ctx, d, shards, needs)
+	due, _, err := hasWork(ctx, d, shards, needs, interval)
 	return due, err
 }
 
-// hasWork also returns when the next lease expires, if that is before the next poll; 0 means none.
-func hasWork(ctx context.Context, d store.Doer, shards []int16, needs []WorkKind) (due map[WorkKind]bool, next time.Duration, err error) {
+// hasWork also returns when the next lease expires, if that is soon; 0 means none.
+func hasWork(ctx context.Context, d store.Doer, shards []int16, needs []WorkKind, soon time.Duration) (due map[WorkKind]bool, next time.Duration, err error) {
 	due = make(map[WorkKind]bool)
 	if len(shards) == 0 || len(needs) == 0 {
 		return due, 0, nil
@@ -94,7 +94,7 @@ func hasWork(ctx context.Context, d store.Doer, shards []int16, needs []WorkKind
 	for i, n := range needs {
 		list[i] = [2]string{n.Kind, n.Name}
 	}
-	found, err := hasWorkVerb.DoAt(ctx, d, store.Partition{}, hasWorkArgs{shards, list, interval})
+	found, err := hasWorkVerb.DoAt(ctx, d, store.Partition{}, hasWorkArgs{shards, list, soon})
 	for _, g := range found {
 		wait := time.Duration(g.wait) * time.Millisecond
 		switch {

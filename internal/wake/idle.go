@@ -85,7 +85,7 @@ func (p *IdlePoller) hasWork(ctx context.Context) (next time.Duration) {
 	shards, err := p.Shards(ctx)
 	due := known
 	if err == nil {
-		due, next, err = hasWork(ctx, p.Doer, shards, needs)
+		due, next, err = hasWork(ctx, p.Doer, shards, needs, interval)
 	}
 	if err != nil { // unpark all: the pollers report the error
 		p.Log.Debug("failed to poll for work", "error", err)

@@ -4,12 +4,14 @@ import (
 	"encoding/json"
 	"net/http"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/holdfast-go/holdfast/internal/idempotency"
+	"github.com/holdfast-go/holdfast/internal/keys"
 	"github.com/holdfast-go/holdfast/wire"
 )
 
@@ -20,17 +22,24 @@ import (
 // OpenAPI generates the OpenAPI document. This takes as long as about fifty requests, and most
 // processes never serve it, so the caller should generate it lazily.
 func (t Table[C]) OpenAPI() []byte {
-	schemas := huma.NewMapRegistry("#/components/schemas/", huma.DefaultSchemaNamer)
+	schemas := huma.NewMapRegistry("#/components/schemas/", schemaName)
 	doc := &huma.OpenAPI{OpenAPI: "3.1.0", Info: &huma.Info{Title: "Holdfast", Version: "1",
-		Description: "A durable workflow and state engine for work that must not happen twice."},
+		Description: "A durable workflow and state engine for work that must not happen twice.",
+		Contact:     &huma.Contact{Name: "Holdfast", URL: "https://github.com/holdfast-go/holdfast"},
+		License:     &huma.License{Name: "Apache 2.0", URL: "https://www.apache.org/licenses/LICENSE-2.0"}},
+		Tags:    tags,
 		Servers: []*huma.Server{{URL: strings.TrimSuffix(Base, "/")}},
 		Components: &huma.Components{Schemas: schemas, SecuritySchemes: map[string]*huma.SecurityScheme{
 			"bearer": {Type: "http", Scheme: "bearer", Description: "hf_<id>_<secret>"},
 			"apiKey": {Type: "apiKey", In: "header", Name: "X-Api-Key"}}},
 		Security: []map[string][]string{{"bearer": {}}, {"apiKey": {}}}}
 	problem := schemas.Schema(reflect.TypeFor[wire.Problem](), true, "Problem")
+	doc.Components.Responses = make(map[string]*huma.Response)
+	for _, x := range problems {
+		doc.Components.Responses[x.name] = &huma.Response{Description: x.text, Content: map[string]*huma.MediaType{wire.ProblemType: {Schema: problem}}}
+	}
 	for _, r := range t {
-		doc.AddOperation(r.operation(schemas, problem))
+		doc.AddOperation(r.operation(schemas))
 	}
 	for _, s := range schemas.Map() {
 		fixSchema(s)
@@ -50,14 +59,105 @@ func (t Table[C]) OpenAPI() []byte {
 	return text
 }
 
+// schemaName names the schema of a type. EffectState is also the name that generators give to the member state of
+// Effect.
+func schemaName(t reflect.Type, hint string) string {
+	if t == reflect.TypeFor[wire.EffectState]() {
+		return "JournaledEffect"
+	}
+	return huma.DefaultSchemaNamer(t, hint)
+}
+
+// tags are the groups of operations.
+var tags = []*huma.Tag{
+	{Name: "approvals", Description: "Decisions that runs wait for."},
+	{Name: "batches", Description: "Sets of items that are processed in parallel and paid from a wallet."},
+	{Name: "claims", Description: "Steps of entities that a client executes itself, under a lease."},
+	{Name: "handlers", Description: "Remote handlers: workers, or URLs that the server calls."},
+	{Name: "keys", Description: "API keys and their roles."},
+	{Name: "lifecycles", Description: "State machines of entities: configs, entities and their steps."},
+	{Name: "operations", Description: "Operations that have not ended or have contradictions."},
+	{Name: "reactions", Description: "Handlers that follow the events of streams, their positions and repairs."},
+	{Name: "runs", Description: "Workflow definitions and their executions."},
+	{Name: "scopes", Description: "Versioned state with concurrent changes."},
+	{Name: "streams", Description: "Streams of events, and the feed of all events."},
+	{Name: "tasks", Description: "Tasks that workers claim and complete."},
+	{Name: "wallets", Description: "Balances of points and their ledgers."},
+	{Name: "webhooks", Description: "URLs that receive events."},
+	{Name: "workspaces", Description: "Workspaces and their contents."},
+}
+
+// problem is an error response that many operations share.
+type problem struct {
+	status     int
+	name, text string
+}
+
+var (
+	badRequest     = problem{http.StatusBadRequest, "BadRequest", "The request is invalid: VALIDATION_ERROR. The pointer says where."}
+	unauthorized   = problem{http.StatusUnauthorized, "Unauthorized", "The API key is missing or invalid: AUTH_ERROR."}
+	forbidden      = problem{http.StatusForbidden, "Forbidden", "The API key may not do this: FORBIDDEN."}
+	notFound       = problem{http.StatusNotFound, "NotFound", "The object does not exist in this workspace: NOT_FOUND."}
+	conflict       = problem{http.StatusConflict, "Conflict", "The state of the object does not allow this request, or another request is in progress. The code says which."}
+	precondition   = problem{http.StatusPreconditionFailed, "PreconditionFailed", "The object is at another version: PRECONDITION_FAILED."}
+	tooLarge       = problem{http.StatusRequestEntityTooLarge, "PayloadTooLarge", "The body is too large: PAYLOAD_TOO_LARGE."}
+	mediaType      = problem{http.StatusUnsupportedMediaType, "UnsupportedMediaType", "The body has an unsupported media type or encoding: UNSUPPORTED_MEDIA_TYPE."}
+	unprocessable  = problem{http.StatusUnprocessableEntity, "Unprocessable", "The document breaks rules, or the idempotency key was used for a different request. The code says which."}
+	tooMany        = problem{http.StatusTooManyRequests, "TooManyRequests", "The API key exceeds its rate: RATE_LIMITED. Retry after Retry-After seconds."}
+	anyOtherStatus = problem{0, "Error", "Any other error."}
+	problems       = []problem{badRequest, unauthorized, forbidden, notFound, conflict, precondition, tooLarge, mediaType, unprocessable, tooMany, anyOtherStatus}
+)
+
+// refusals returns the error responses of a route.
+func (r *Route[C]) refusals() map[string]*huma.Response {
+	all := []problem{badRequest, unauthorized, forbidden, tooMany}
+	if strings.Contains(r.Path, "{") || r.In.Body >= 0 { // a body may name objects too
+		all = append(all, notFound)
+	}
+	if r.Method != http.MethodGet {
+		all = append(all, conflict, unprocessable)
+	}
+	if r.In.Body >= 0 {
+		all = append(all, tooLarge, mediaType)
+	}
+	if r.Conditional {
+		all = append(all, precondition)
+	}
+	ref := func(p problem) *huma.Response { return &huma.Response{Ref: "#/components/responses/" + p.name} }
+	out := map[string]*huma.Response{"default": ref(anyOtherStatus)}
+	for _, p := range all {
+		out[strconv.Itoa(p.status)] = ref(p)
+	}
+	return out
+}
+
+// description describes a route: its summary, and what its table entry says about it.
+func (r *Route[C]) description() string {
+	all := []string{r.Summary}
+	if r.More != "" {
+		all = append(all, strings.ReplaceAll(r.More, "[Key]", "idempotency key"))
+	}
+	if r.Stream {
+		all = append(all, "With Accept: text/event-stream, the response is a stream of server-sent events, which Last-Event-ID resumes.")
+	}
+	if r.Idempotency != Never {
+		all = append(all, "A request that is repeated with the same Idempotency-Key takes effect once.")
+	}
+	roles := []string{string(keys.Admin)}
+	for _, role := range r.Roles {
+		roles = append(roles, string(role))
+	}
+	slices.Sort(roles)
+	return strings.Join(append(all, "Roles: "+strings.Join(roles, ", ")+"."), " ")
+}
+
 // orNull are members that are an object or null, which huma does not express.
 var orNull = map[string]string{"Entity": "claim", "Resolved": "operation"}
 
 // operation describes a route.
-func (r *Route[C]) operation(schemas huma.Registry, problem *huma.Schema) *huma.Operation {
-	op := &huma.Operation{Method: r.Method, Path: "/" + r.Path, OperationID: r.ID, Summary: r.Summary, Tags: []string{r.Tag},
-		Responses: map[string]*huma.Response{"default": {Description: "An error.",
-			Content: map[string]*huma.MediaType{wire.ProblemType: {Schema: problem}}}}}
+func (r *Route[C]) operation(schemas huma.Registry) *huma.Operation {
+	op := &huma.Operation{Method: r.Method, Path: "/" + r.Path, OperationID: r.ID, Summary: r.Summary, Description: r.description(), Tags: []string{r.Tag},
+		Responses: r.refusals()}
 	for _, f := range r.In.Fields() {
 		if p := parameter(f, schemas); p != nil {
 			op.Parameters = append(op.Parameters, p)
