@@ -34,7 +34,7 @@ var (
 	// operation. The field "until" is set only while a holder has its lease, and "uncertain" only if it is uncertain.
 	ErrClaimFailed = fault.Of(fault.ClaimFailed)
 	// ErrLeaseLost is returned when a holder has lost its lease. None of its later writes is applied. If it made the call
-	// of an effect after that, the call is recorded only as a contradiction; see [Engine.ListContradictions].
+	// of an effect after that, the call is recorded only as a contradiction; see [ListContradictions].
 	ErrLeaseLost = fault.Of(fault.LeaseLost)
 	// ErrActionInvalid is returned when the validation or the action of a lifecycle step refused the step with [Invalid].
 	ErrActionInvalid = fault.Of(fault.ActionInvalid)

@@ -62,7 +62,7 @@ func openShop(t *testing.T, db string, body func()) *shop {
 		return n, nil
 	}
 	s.orders = run.Define("order", "1", run.Task("charge", work, run.Idempotent()))
-	s.labels = batch.Define("label", func(ctx context.Context, i *batch.Item[int]) (int, error) { return work(ctx, i.Input) }, batch.Options{MaxWorkers: 1})
+	s.labels = batch.Define("label", func(ctx context.Context, i *batch.Item[int]) (int, error) { return work(ctx, i.Input) }, batch.Options{MaxWorkers: 1, Cost: batch.Free})
 	s.bills = lifecycle.MustParse[struct{}]([]byte(billConfig))
 	mail := stream.React("mail", stream.Select{Events: []string{"*"}}, func(context.Context, *stream.Delivery) error {
 		body()

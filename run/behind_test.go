@@ -113,7 +113,7 @@ func recordedRuns(t *testing.T, db string, delay time.Duration, defs []*run.Defi
 	t.Helper()
 	var mu sync.Mutex
 	seen := make(map[string][]string)
-	all := []holdfast.Part{run.RecordDelay(delay), stream.React("watch", stream.Select{Events: []string{"stepStarted"}, Pattern: `^\$run/`}, func(_ context.Context, d *stream.Delivery) error {
+	all := []holdfast.Part{run.RecordDelay(delay), stream.React("watch", stream.Select{Events: []string{"stepStarted"}, Source: stream.Histories, Pattern: `^\$run/`}, func(_ context.Context, d *stream.Delivery) error {
 		mu.Lock()
 		defer mu.Unlock()
 		seen[d.Stream] = append(seen[d.Stream], fmt.Sprintf("saw %d %s %s", d.Version, d.Name, d.Data))

@@ -82,6 +82,7 @@ var tags = []*huma.Tag{
 	{Name: "scopes", Description: "Versioned state with concurrent changes."},
 	{Name: "streams", Description: "Streams of events, and the feed of all events."},
 	{Name: "tasks", Description: "Tasks that workers claim and complete."},
+	{Name: "visibility", Description: "What needs a person, what there is, and which nodes run."},
 	{Name: "wallets", Description: "Balances of points and their ledgers."},
 	{Name: "webhooks", Description: "URLs that receive events."},
 	{Name: "workspaces", Description: "Workspaces and their contents."},
