@@ -136,6 +136,9 @@ type callersStore struct {
 }
 
 func (s callersStore) Do(ctx context.Context, c store.Command) error {
+	if c.Decl().Aside { // it is no call of the caller
+		return s.Gated.Do(ctx, c)
+	}
 	s.caller.made = append(s.caller.made, c.Decl().Name)
 	if s.Forms(c.Decl().Name) == nil {
 		return s.Gated.Do(ctx, c)

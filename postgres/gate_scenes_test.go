@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/lease"
 	"github.com/holdfast-go/holdfast/internal/runengine"
 	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/workflow"
 	"github.com/holdfast-go/holdfast/run"
 )
 
@@ -263,7 +264,8 @@ func (r *runStage) calls() map[string]call {
 			return fresh, err
 		},
 		"define": func(ctx context.Context, e *holdfast.Engine) (any, error) {
-			_, fresh, err := run.Define("two", "1", run.Signal("first", "news", run.Timeout(time.Hour))).Start(ctx, e, 1, run.Key("k3"))
+			two := &workflow.Definition{Name: "two", Version: "1", Steps: []workflow.Step{{Name: "first", Type: workflow.Event, Signal: "news", Timeout: time.Hour}}}
+			_, fresh, err := new(runengine.Executor).Start(ctx, engine.Of(e), runengine.Start{Declared: two, Key: "k3"}) // it has not cached the definition
 			return fresh, err
 		},
 		"take": func(ctx context.Context, e *holdfast.Engine) (any, error) {

@@ -78,7 +78,7 @@ func Unblock(ctx context.Context, d holdfast.Doer, reaction string, f PositionFi
 	return repair(ctx, d, "unblock", reaction, f)
 }
 
-// Skip lets a reaction continue after the event that failed, also if the event only waits for a retry. The event is not
+// Skip lets a reaction continue after the event that failed, even if that event is only waiting for a retry. The event is not
 // handled. The reaction is selected as by [Unblock]. Skip, [Unblock] and [Reset] record no actor.
 func Skip(ctx context.Context, d holdfast.Doer, reaction string, f PositionFilter) (RepairResult, error) {
 	return repair(ctx, d, "skip", reaction, f)

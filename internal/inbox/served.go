@@ -91,7 +91,7 @@ func ofNodes(ctx context.Context, r *reader) error {
 		if n.SnapshotAt != nil && n.Now.Sub(*n.SnapshotAt) > SnapshotAge && !snapshots[n.SnapshotBy] {
 			snapshots[n.SnapshotBy] = true
 			r.add(Entry{Kind: OldSnapshot, Place: n.SnapshotBy, Since: *n.SnapshotAt, Owner: n.SnapshotBy, Subject: "database",
-				Reason: fmt.Sprintf("The transaction of %s is open since %s, and until it ends the database cannot remove rows that were deleted or replaced.", n.SnapshotBy, n.SnapshotAt.UTC().Format(time.RFC3339))})
+				Reason: fmt.Sprintf("The transaction of %s has been open since %s, and until it ends the database cannot remove rows that were deleted or replaced.", n.SnapshotBy, n.SnapshotAt.UTC().Format(time.RFC3339))})
 		}
 	}
 	return nil

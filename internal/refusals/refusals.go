@@ -205,7 +205,11 @@ func NewLog(d store.Doer, node string) *Log {
 
 // logOf returns the log of the engine behind a doer, or nil.
 func logOf(d store.Doer) *Log {
-	l, _ := store.DirectoryOf(d).Shared(logKey{}, func() any { return (*Log)(nil) }).(*Log)
+	shared := store.DirectoryOf(d)
+	if shared == nil {
+		return nil
+	}
+	l, _ := shared.Shared(logKey{}, func() any { return (*Log)(nil) }).(*Log)
 	return l
 }
 

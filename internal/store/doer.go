@@ -86,8 +86,13 @@ func (t *Tx) Partition(ctx context.Context, lane Lane) (Partition, error) {
 // Directory returns the directory that the transaction shares with its engine.
 func (t *Tx) Directory() *Directory { return t.directory }
 
-// DirectoryOf returns the directory of the engine behind a doer.
-func DirectoryOf(d Doer) *Directory { return d.(interface{ Directory() *Directory }).Directory() }
+// DirectoryOf returns the directory of the engine behind a doer, or nil if it has none.
+func DirectoryOf(d Doer) *Directory {
+	if x, ok := d.(interface{ Directory() *Directory }); ok {
+		return x.Directory()
+	}
+	return nil
+}
 
 // Within runs f in the doer's transaction if the doer is one, else in a new transaction.
 func Within(ctx context.Context, d Doer, f func(context.Context, *Tx) error) error {

@@ -79,7 +79,7 @@ var tags = []*huma.Tag{
 	{Name: "operations", Description: "Operations that have not ended or have contradictions."},
 	{Name: "reactions", Description: "Handlers that follow the events of streams, their positions and repairs."},
 	{Name: "runs", Description: "Workflow definitions and their executions."},
-	{Name: "scopes", Description: "Versioned state with concurrent changes."},
+	{Name: "scopes", Description: "Versioned state that many callers can change concurrently."},
 	{Name: "streams", Description: "Streams of events, and the feed of all events."},
 	{Name: "tasks", Description: "Tasks that workers claim and complete."},
 	{Name: "visibility", Description: "What needs a person, what there is, and which nodes run."},
