@@ -787,3 +787,86 @@ func TestRecordBehindIsRefused(t *testing.T) {
 		awaitStatus(t, e, r.ID, "COMPLETED")
 	})
 }
+
+// TestEachRecordHasTheTimeOfALease verifies that a record that follows another without a pause is not limited by the time
+// that the other one began: a run whose records follow each other for longer than a lease is not taken for crashed.
+func TestEachRecordHasTheTimeOfALease(t *testing.T) {
+	var b bodies
+	begun, third := make(chan struct{}), make(chan struct{})
+	def := run.Define("steady", "1", b.step("a", nil), b.step("b", func(context.Context, int) error { <-begun; return nil }), b.step("c", func(_ context.Context, _ int) error { close(third); return nil }), b.step("d", nil))
+	var first sync.Once
+	db := &counting{Database: store.DatabaseOf(holdfasttest.At(holdfasttest.SQLite(t))), wrote: make(map[string]int), writing: func(c store.Command) {
+		if strings.HasPrefix(c.Decl().Name, "runs.finish_step") {
+			first.Do(func() { close(begun); <-third }) // the end of b waits, so the next record is of the same flight
+		}
+	}}
+	e := holdfasttest.OpenOn(t, store.HandleDatabase(db), def, run.RecordDelay(atOnce))
+	testkit.Run(t, e)
+	r, _, err := def.Start(t.Context(), e, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	awaitStatus(t, e, r.ID, "COMPLETED")
+	var deadlines []time.Time
+	for _, at := range db.deadlines {
+		if strings.HasPrefix(at.name, "runs.finish_step") {
+			deadlines = append(deadlines, at.time)
+		}
+	}
+	if len(deadlines) < 2 || !deadlines[1].After(deadlines[0]) {
+		t.Errorf("got the deadlines %v, want later ones for later records", deadlines)
+	}
+}
+
+// TestARenewalThatIsOvertakenByARecordIsNotALoss verifies that a renewal that is sent before a record, and arrives after
+// it, does not stop the body: the record has passed the lease on.
+func TestARenewalThatIsOvertakenByARecordIsNotALoss(t *testing.T) {
+	for name, where := range map[string]func(testing.TB) string{"sqlite": holdfasttest.SQLite, "postgres": holdfasttest.PostgreSQL} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var b bodies
+			var sent, recorded, answered sync.Once
+			renewing, committed, renewed, stopped := make(chan struct{}), make(chan struct{}), make(chan struct{}), make(chan struct{})
+			def := run.Define("overtaken", "1", b.step("a", nil), b.step("b", func(ctx context.Context, n int) error {
+				if n > 1 {
+					return nil
+				}
+				context.AfterFunc(ctx, func() { close(stopped) })
+				<-renewing
+				_, err := holdfast.Effect(ctx, "x", func(context.Context, string) (int, error) { return 1, nil })
+				return errors.Join(err, ctx.Err())
+			}), b.step("c", nil))
+			db := &counting{Database: store.DatabaseOf(holdfasttest.At(where(t))), wrote: make(map[string]int),
+				reading: func(c store.Command) {
+					if c.Decl().Name == "runs.renew" {
+						sent.Do(func() { close(renewing); <-committed })
+					}
+				},
+				done: func(c store.Command) {
+					switch c.Decl().Name {
+					case "runs.finish_step":
+						recorded.Do(func() {
+							close(committed)
+							<-renewed
+							select { // the renewal is handled before the result of the record is known
+							case <-stopped:
+							case <-time.After(50 * time.Millisecond):
+							}
+						})
+					case "runs.renew":
+						answered.Do(func() { close(renewed) })
+					}
+				}}
+			e := holdfasttest.OpenOn(t, store.HandleDatabase(db), def, run.RecordDelay(never), run.Lease(3*time.Second))
+			testkit.Run(t, e)
+			r, _, err := def.Start(t.Context(), e, 1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			awaitStatus(t, e, r.ID, "COMPLETED")
+			if got := b.String() + stepsOf(t, e, r.ID); got != "map[a:1 b:1 c:1]a COMPLETED 1, b COMPLETED 1, c COMPLETED 1" {
+				t.Errorf("got %s", got)
+			}
+		})
+	}
+}

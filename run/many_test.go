@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/holdfasttest"
@@ -26,6 +27,14 @@ type counting struct {
 	reading func(store.Command) // nil, or called before each read
 	writing func(store.Command) // nil, or called before each write
 	done    func(store.Command) // nil, or called after each command, before its caller has the result
+
+	deadlines []deadline // of the writes
+}
+
+// deadline is the time by which a command must end.
+type deadline struct {
+	name string
+	time time.Time
 }
 
 func (c *counting) Open(ctx context.Context, o store.Options) (store.Store, error) {
@@ -58,6 +67,11 @@ func (s *countingStore) Base() store.Store { return s.Store }
 func (s *countingStore) Do(ctx context.Context, c store.Command) error {
 	if c.Decl().Lane == store.Write {
 		s.by.count(c.Decl().Name)
+		if at, ok := ctx.Deadline(); ok {
+			s.by.mu.Lock()
+			s.by.deadlines = append(s.by.deadlines, deadline{c.Decl().Name, at})
+			s.by.mu.Unlock()
+		}
 		if s.by.writing != nil {
 			s.by.writing(c)
 		}

@@ -48,7 +48,8 @@ type trail struct {
 	unsaved  int           // ends that wait or are in flight
 	size     int           // and their size in bytes
 	timer    *time.Timer   // until waiting is sent
-	flight   chan struct{} // closed when the record in flight has ended; nil without one
+	flight   chan struct{} // closed when the records in flight have ended; nil without any
+	moved    chan struct{} // closed when the next record has ended
 	err      error         // why the trail has ended
 	unwanted context.CancelCauseFunc
 }
@@ -77,7 +78,7 @@ func (w *Worker) recordDelay() time.Duration { return cmp.Or(w.RecordDelay, defa
 var errMovedOn = errors.New("the run was paused or cancelled, or the end of an earlier step could not be stored")
 
 func newTrail(ctx context.Context, w *Worker, l *ClaimedStep) *trail {
-	return &trail{w: w, ctx: ctx, anchor: *l, tip: *l, renewed: l.since}
+	return &trail{w: w, ctx: ctx, anchor: *l, tip: *l, renewed: l.since, moved: make(chan struct{})}
 }
 
 // behind reports whether a step may be recorded behind.
@@ -174,10 +175,10 @@ func (t *trail) send() {
 	}
 	t.flight = flight
 	t.mu.Unlock()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.ctx), t.w.lease())
-	defer cancel()
 	for all, anchor := t.take(); len(all) > 0; all, anchor = t.take() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.ctx), t.w.lease()) // each record begins a lease
 		next, err := t.record(ctx, anchor, all)
+		cancel()
 		t.recorded(all, next, err)
 	}
 	close(flight)
@@ -204,6 +205,8 @@ func (t *trail) take() (all []behind, anchor ClaimedStep) {
 func (t *trail) recorded(all []behind, next ClaimedStep, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	close(t.moved)
+	t.moved = make(chan struct{})
 	t.unsaved -= len(all)
 	for i := range all {
 		t.size -= all[i].size()
@@ -228,7 +231,7 @@ func (t *trail) record(ctx context.Context, anchor ClaimedStep, all []behind) (C
 		case err == nil && m.applied:
 			return ends[len(ends)-1].after(m), nil
 		case err == nil && m.version == anchor.Run.Version: // the run is unchanged, so the step differs
-			return anchor, lostStep(&anchor)
+			return anchor, anchor.late(ctx, t.w.Engine, "settle", lostStep(&anchor))
 		case code == fault.LeaseLost, code == fault.OutcomeUnknown, err != nil && ctx.Err() != nil:
 			return anchor, err
 		}
@@ -246,14 +249,15 @@ func (t *trail) record(ctx context.Context, anchor ClaimedStep, all []behind) (C
 	return anchor, nil
 }
 
-// renew renews the lease of the anchor.
+// renew renews the lease of the anchor. A record may end the anchor while the renewal is under way, even one that began
+// after it; then the step that the record began is renewed.
 func (t *trail) renew(ctx context.Context) (remote.Renewed, error) {
 	for {
 		t.mu.Lock()
-		l, flight := t.anchor, t.flight
+		l := t.anchor
 		t.mu.Unlock()
 		since := clock.OfMachine()
-		r, err := Renew(ctx, t.w.Engine, &l, t.w.lease())
+		r, err := renew(ctx, t.w.Engine, &l, t.w.lease())
 		if err == nil {
 			t.mu.Lock()
 			if since.After(t.renewed) {
@@ -265,18 +269,27 @@ func (t *trail) renew(ctx context.Context) (remote.Renewed, error) {
 		if fault.CodeOf(err) != fault.LeaseLost {
 			return r, err
 		}
-		if flight != nil { // it may have ended the anchor, and begun another
-			select {
-			case <-flight:
-			case <-ctx.Done():
-				return r, ctx.Err()
-			}
+		if gone, failed := t.gone(ctx, &l); gone || failed != nil {
+			return r, l.late(ctx, t.w.Engine, "renew", cmp.Or(failed, err))
 		}
+	}
+}
+
+// gone reports whether a step that the database no longer has as held is still the anchor, so that its lease is lost.
+// A record in flight may have ended it: gone waits for its result.
+func (t *trail) gone(ctx context.Context, l *ClaimedStep) (bool, error) {
+	for {
 		t.mu.Lock()
-		gone := t.anchor.visited() == l.visited()
+		same, flight, moved := t.anchor.visited() == l.visited(), t.flight, t.moved
 		t.mu.Unlock()
-		if gone {
-			return r, err
+		if !same || flight == nil {
+			return same, nil
+		}
+		select {
+		case <-moved:
+		case <-flight:
+		case <-ctx.Done():
+			return false, ctx.Err()
 		}
 	}
 }

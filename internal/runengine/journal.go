@@ -129,14 +129,13 @@ func (l *ClaimedStep) late(ctx context.Context, d store.Doer, action string, err
 
 // Renew extends a lease, at most until the step's timeout, or returns [fault.LeaseLost].
 func Renew(ctx context.Context, d store.Doer, l *ClaimedStep, lease time.Duration) (remote.Renewed, error) {
+	r, err := renew(ctx, d, l, lease)
+	return r, l.late(ctx, d, "renew", err)
+}
+
+func renew(ctx context.Context, d store.Doer, l *ClaimedStep, lease time.Duration) (remote.Renewed, error) {
 	all, err := renewVerb.DoAt(ctx, d, l.partition(), renewArgs{leasedStep{l.visited(), l.Step.Epoch}, lease})
-	if err == nil && len(all) == 0 {
-		err = l.late(ctx, d, "renew", lostStep(l))
-	}
-	if err != nil {
-		return remote.Renewed{}, err
-	}
-	return all[0], nil
+	return store.First(all, err, func() error { return lostStep(l) })
 }
 
 // Point records the operation that a transition fired, in the transaction that fires it. It
