@@ -156,7 +156,7 @@ var inboxCases = []struct {
 		d.advance(time.Minute)
 		d.want(d.ask("POST", "maintenance", nil, nil), 200, "")
 		d.advance(2 * time.Hour)
-	}, "runs", "1 run should have been deleted when their retention ended, beginning with run_", "", false},
+	}, "runs", "1 run should have been deleted when its retention ended, beginning with run_", "", false},
 }
 
 // TestTheInbox verifies for each kind that the entry is listed with its reason, owner and deadline, that its action can be

@@ -127,7 +127,7 @@ func (o Options) orDefaults() Options {
 }
 
 // Middleware returns a function that makes a handler idempotent. It may be used for any number of handlers, but only
-// once around each. It panics if the options are invalid, because that is a bug in the program's setup.
+// once around each. Middleware panics if the options are invalid, because that is a bug in the program's setup.
 func Middleware(e *holdfast.Engine, o Options) func(http.Handler) http.Handler {
 	o = o.orDefaults()
 	return func(next http.Handler) http.Handler { return &guard{engine.Of(e), o, next} }

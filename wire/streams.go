@@ -62,7 +62,7 @@ type PutReaction struct {
 	Backoff      *Backoff `json:"backoff,omitempty"`
 	LeaseMs      Millis   `json:"leaseMs,omitempty"`
 	Start        string   `json:"start,omitempty" enum:"beginning,now"`
-	Priority     int      `json:"priority,omitempty"`
+	Priority     int      `json:"priority,omitempty" doc:"The head start in whole seconds, from -1000 to 1000."`
 	Handler      string   `json:"handler,omitempty"`
 }
 
@@ -85,7 +85,7 @@ type Reaction struct {
 	Backoff      Backoff  `json:"backoff"`
 	LeaseMs      Millis   `json:"leaseMs"`
 	Start        string   `json:"start"`
-	Priority     int      `json:"priority"`
+	Priority     int      `json:"priority" doc:"The head start in whole seconds, from -1000 to 1000."`
 	Handler      string   `json:"handler"`
 	Program      bool     `json:"program,omitempty" doc:"true if a Go program serves the reaction, so that its streams cannot be claimed manually."`
 	CreatedAt    *Time    `json:"createdAt"`

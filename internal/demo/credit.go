@@ -79,6 +79,9 @@ func serve(ctx context.Context, state scope.Scope[customer]) (reserved bool, err
 func (d *Demo) exceedBudget(ctx context.Context, budget time.Duration) error {
 	for ; ; budget *= 2 {
 		started, err := d.changeLate(ctx, budget)
+		if err == nil {
+			return errors.New("a clerk's change that exceeds its budget must time out, but it succeeded")
+		}
 		if !errors.Is(err, scope.ErrMutationTimeout) {
 			return fmt.Errorf("a clerk's change that exceeds its budget must time out, got %w", err)
 		}

@@ -77,7 +77,11 @@ func (e *Entry) closingStream() {
 func (e *Entry) undeleted() {
 	e.Subject = e.Facts[0]
 	if e.Facts[0] == "runs" {
-		e.Reason = fmt.Sprintf("%s should have been deleted when their retention ended, beginning with %s.", times(atMost(e.Facts[1]), "run"), e.Facts[2])
+		whose := "their"
+		if e.Facts[1] == "1" {
+			whose = "its"
+		}
+		e.Reason = fmt.Sprintf("%s should have been deleted when %s retention ended, beginning with %s.", times(atMost(e.Facts[1]), "run"), whose, e.Facts[2])
 		return
 	}
 	e.Reason = fmt.Sprintf("The removed events of %s should have been deleted, beginning with %q.", times(atMost(e.Facts[1]), "stream"), e.Facts[2])

@@ -1,8 +1,8 @@
-// Package retention deletes old events from the histories of entities, scopes and reactions, the streams that
-// begin with "$".
+// Package retention deletes old events from all histories (those of entities, scopes, reactions, runs and
+// batches), the streams that begin with "$".
 //
-// It deletes events older than the configured retention, except the last event of each object and those that a
-// reaction still has to handle. A reaction that is blocked or lags thus keeps the events it needs. Events of
+// It deletes events older than the configured retention, except the last event of each object that exists and
+// those that a reaction still has to handle. A reaction that is blocked or lags thus keeps the events it needs. Events of
 // user streams are never deleted here.
 //
 // Ids are ordered by the nodes' clocks, so a page of the oldest events is a range of the key; the age of an

@@ -22,8 +22,9 @@ import (
 const (
 	MaxExpression = 4096 // characters of an expression
 	maxNodes      = 1000 // nodes of an expression
-	// budget limits the work of an expression, in units of about a tenth of a microsecond: an
-	// operation costs one, and so do each iteration of a loop and each 128 bytes of a string.
+	// budget limits the work of an expression, in units of about a tenth of a microsecond. An
+	// operation costs one, and so does each 128 bytes of a string. An iteration of a loop costs one,
+	// plus one per eight nodes of its predicate. For matches see [pattern.matches].
 	budget = 250_000
 	// maxText limits the strings that an expression may create, and its result, in bytes.
 	maxText = strictjson.MaxBytes
@@ -42,9 +43,9 @@ type Env struct {
 // The language is that of github.com/expr-lang/expr, with these differences. It is
 // deterministic: there is no clock and no randomness, and the keys and values of an object come
 // in the order of their names. A missing member or item is nil, and so is any member of nil:
-// input.a.b is nil if input has no a, and items[9] is nil if there are fewer items. Other
-// operators on nil are errors. Integers have 64 bits, and an overflow is an error, not another
-// number.
+// input.a.b is nil if input has no a, and items[9] is nil if there are fewer items. Of the
+// operators, only ==, !=, ?? and in accept nil; with any other, nil is an error. Integers have
+// 64 bits, and an overflow is an error, not another number.
 //
 // The library parses and checks the text. The evaluation is our own, see [builder]: each
 // operation is paid for from a [meter], and loops cannot be nested, so that an expression ends
