@@ -152,7 +152,7 @@ func checkNoneWaiting(ctx context.Context, tx *store.Tx, name string) error {
 
 // update runs f in the request's transaction, or in a new one.
 func (c *call) update(f func(context.Context, *store.Tx) error) error {
-	if tx, ok := c.ctx().Value(txKey{}).(*store.Tx); ok {
+	if tx, ok := c.doer().(*store.Tx); ok {
 		return f(c.ctx(), tx)
 	}
 	return c.api.engine.Update(c.ctx(), f)

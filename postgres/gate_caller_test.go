@@ -137,6 +137,9 @@ type callersStore struct {
 
 func (s callersStore) Do(ctx context.Context, c store.Command) error {
 	s.caller.made = append(s.caller.made, c.Decl().Name)
+	if _, pair := c.(*store.Pair); pair {
+		s.caller.made = append(s.caller.made, "idempotency.probe", "idempotency.record")
+	}
 	if s.Forms(c.Decl().Name) == nil {
 		return s.Gated.Do(ctx, c)
 	}
