@@ -80,7 +80,7 @@ func (c *call) limit() error {
 	return fault.New(fault.RateLimited, "the API key's rate limit is exceeded: try again in %d s", seconds).With("retryAfter", seconds)
 }
 
-// inTransaction returns a context whose call runs in a transaction.
-func inTransaction(ctx context.Context, tx *store.Tx) context.Context {
-	return context.WithValue(ctx, txKey{}, tx)
+// through returns a context whose call uses a doer: a transaction, or the one command of a request.
+func through(ctx context.Context, d store.Doer) context.Context {
+	return context.WithValue(ctx, doerKey{}, d)
 }

@@ -168,12 +168,12 @@ func (c *call) needs(n int) error {
 // errNoRoom ends a read whose response does not fit. It never leaves [call.read].
 var errNoRoom = errors.New("no room for the response")
 
-// doer returns the transaction of the request, or the engine.
+// doer returns the transaction of the request, its one command, or the engine.
 func (c *call) doer() store.Doer {
-	if tx, ok := c.ctx().Value(txKey{}).(*store.Tx); ok {
-		return tx
+	if d, ok := c.ctx().Value(doerKey{}).(store.Doer); ok {
+		return d
 	}
 	return c.api.engine
 }
 
-type txKey struct{}
+type doerKey struct{}

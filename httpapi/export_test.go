@@ -23,6 +23,7 @@ type Route struct {
 	Method, Path, ID string
 	Policy           bool // it declares its roles
 	Keyed            bool // it accepts an Idempotency-Key
+	InCommand        bool // with one, it is one command
 	May              func(keys.Role) bool
 }
 
@@ -30,7 +31,7 @@ type Route struct {
 func (a *API) Routes() []Route {
 	all := make([]Route, len(a.table))
 	for i, r := range a.table {
-		all[i] = Route{r.Method, r.Path, r.ID, r.Roles != nil, r.Idempotency != table.Never, r.May}
+		all[i] = Route{r.Method, r.Path, r.ID, r.Roles != nil, r.Idempotency != table.Never, r.Idempotency == table.InCommand, r.May}
 	}
 	return all
 }

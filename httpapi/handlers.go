@@ -152,8 +152,11 @@ func checkNoneWaiting(ctx context.Context, tx *store.Tx, name string) error {
 
 // update runs f in the request's transaction, or in a new one.
 func (c *call) update(f func(context.Context, *store.Tx) error) error {
-	if tx, ok := c.ctx().Value(txKey{}).(*store.Tx); ok {
+	if tx, ok := c.doer().(*store.Tx); ok {
 		return f(c.ctx(), tx)
+	}
+	if store.Provisional(c.doer()) {
+		return fault.New(fault.Internal, "a request that is one command cannot open a transaction")
 	}
 	return c.api.engine.Update(c.ctx(), f)
 }

@@ -20,13 +20,15 @@ import (
 // A caller that sends an idempotency key may repeat a request immediately, later, or after a crash
 // of either side: it takes effect once, and every repetition gets the same response.
 //
-// A request that is one transaction (an append, a new entity) writes the key's row in that
-// transaction: it takes the key first, so that a concurrent repetition waits there and then finds
-// the response, and stores the response last. A request of several transactions runs while the key
-// is leased; such requests (putting a reaction, closing a stream) have the same result when they
-// are repeated. A request that begins an operation (firing a step) makes the key point to the
-// operation in the transaction that begins it: the response is derived from the outcome of the
-// operation. Refusals are not stored, because they change nothing.
+// A request that is one command (an append, a new entity) is committed in one transaction with its
+// response and with other requests, if its key is new and it is not refused. Otherwise, and if it is
+// more than one command, it has a transaction of its own: it takes the key first, so that a
+// concurrent repetition waits there and then finds the response, and stores the response last. A
+// request of several transactions runs while the key is leased; such requests (putting a reaction,
+// closing a stream) have the same result when they are repeated. A request that begins an operation
+// (firing a step) makes the key point to the operation in the transaction that begins it: the
+// response is derived from the outcome of the operation. Refusals are not stored, because they
+// change nothing.
 
 // keyLease is the lease of a key that is not renewed.
 const keyLease = lease.DefaultDuration
@@ -57,9 +59,37 @@ func (c *call) serveIdempotent() (any, error) {
 	switch c.route.Idempotency {
 	case table.InTx:
 		return c.serveIdempotentInTx()
+	case table.InCommand:
+		if answer, done, err := c.serveIdempotentInCommand(); done || err != nil {
+			return answer, err
+		}
+		return c.serveIdempotentInTx()
 	case table.UnderLease:
 		return c.serveIdempotentUnderLease()
 	}
+	return c.route.Serve(c)
+}
+
+// serveIdempotentInCommand serves a request whose key is new. done is false if nothing was written.
+func (c *call) serveIdempotentInCommand() (answer any, done bool, err error) {
+	r := c.r
+	defer func() { c.r = r }()
+	done, err = c.flight.InCommand(c.ctx(), func(ctx context.Context, d store.Doer) (int, []byte, error) {
+		c.r = r.WithContext(through(ctx, d))
+		if answer, err = c.attempt(); err != nil {
+			return 0, nil, err
+		}
+		return c.status, c.stored(answer), nil
+	})
+	if !done {
+		c.w.Header().Del("Location")
+	}
+	return answer, done, err
+}
+
+// attempt runs the function of the route, perhaps not for the first time.
+func (c *call) attempt() (any, error) {
+	c.status, c.storeAs, c.etag = c.route.Status, nil, ""
 	return c.route.Serve(c)
 }
 
@@ -86,8 +116,8 @@ func (c *call) serveIdempotentInTx() (answer any, err error) {
 		}
 	}
 	err = run(c, func(ctx context.Context, tx *store.Tx) error {
-		answer, c.status, c.storeAs, c.etag = nil, c.route.Status, nil, "" // the transaction may be retried
-		c.r = r.WithContext(inTransaction(ctx, tx))
+		answer = nil
+		c.r = r.WithContext(through(ctx, tx))
 		q, mine, err := c.flight.Take(ctx, tx)
 		if err != nil {
 			return err
@@ -96,7 +126,7 @@ func (c *call) serveIdempotentInTx() (answer any, err error) {
 			answer, err = c.replay(q)
 			return err
 		}
-		if answer, err = c.route.Serve(c); err != nil {
+		if answer, err = c.attempt(); err != nil {
 			return err
 		}
 		return c.flight.Finish(ctx, tx, c.status, c.stored(answer))

@@ -36,7 +36,7 @@ func (a *API) lifecycleRoutes() {
 	add(a, route{Method: http.MethodGet, Path: "lifecycles/{name}/diagram", ID: "getLifecycleDiagram", Tag: "lifecycles", Summary: "Show a lifecycle's diagram.", Roles: readers, SVG: true,
 		More: `The format is svg (default, "") or mermaid.`}, getLifecycleDiagram)
 	add(a, route{Method: http.MethodPost, Path: "lifecycles/{name}/entities", ID: "createEntity", Tag: "lifecycles", Summary: "Create an entity.",
-		Roles: operators, Status: http.StatusCreated, Idempotency: table.InTx,
+		Roles: operators, Status: http.StatusCreated, Idempotency: table.InCommand,
 		More: "Without an id and without a key, each call creates a new entity."}, createEntity)
 	add(a, route{Method: http.MethodGet, Path: "lifecycles/{name}/entities", ID: "listEntities", Tag: "lifecycles", Summary: "List a lifecycle's entities.", Roles: readers, Filter: "EntityFilter"}, listEntities)
 	add(a, route{Method: http.MethodGet, Path: entity, ID: "getEntity", Tag: "lifecycles", Summary: "Show an entity.", Roles: readers}, getEntity)

@@ -21,18 +21,18 @@ import (
 func (a *API) runRoutes() {
 	const one = "workflow-runs/{id}"
 	add(a, route{Method: http.MethodPost, Path: "workflow-runs", ID: "startRun", Tag: "runs", Summary: "Start a run. If a run was already started with the same key, the response contains that run.",
-		Roles: operators, Status: http.StatusCreated, Also: http.StatusOK, Idempotency: table.InTx,
+		Roles: operators, Status: http.StatusCreated, Also: http.StatusOK, Idempotency: table.InCommand,
 		More: "The key is the idempotencyKey in the request body."}, startRun)
 	add(a, route{Method: http.MethodGet, Path: "workflow-runs", ID: "listRuns", Tag: "runs", Summary: "List the workspace's runs, newest first.", Roles: readers, Filter: "RunFilter"}, listRuns)
 	add(a, route{Method: http.MethodGet, Path: one, ID: "getRun", Tag: "runs", Summary: "Show a run.", Roles: readers}, getRun)
 	add(a, route{Method: http.MethodGet, Path: one + "/steps", ID: "listSteps", Tag: "runs", Summary: "List a run's step visits, in order.", Roles: readers}, listSteps)
 	add(a, route{Method: http.MethodGet, Path: one + "/events", ID: "readRunHistory", Tag: "runs", Summary: "Read a run's events, or follow them until the run ends.", Roles: readers, Stream: true}, readRunHistory)
 	add(a, route{Method: http.MethodPost, Path: one + "/cancel", ID: "cancelRun", Tag: "runs", Summary: "Cancel a run, immediately or when the step in flight ends.",
-		Roles: operators, Also: http.StatusAccepted, Idempotency: table.InTx,
+		Roles: operators, Also: http.StatusAccepted, Idempotency: table.InCommand,
 		More: "Until the run ends, cancelRequested is set."}, cancelRun)
-	add(a, route{Method: http.MethodPost, Path: one + "/pause", ID: "pauseRun", Tag: "runs", Summary: "Pause a run: no further step starts.", Roles: operators, Idempotency: table.InTx}, commanded(runengine.Pause))
-	add(a, route{Method: http.MethodPost, Path: one + "/resume", ID: "resumeRun", Tag: "runs", Summary: "Resume a paused run.", Roles: operators, Idempotency: table.InTx}, commanded(runengine.Resume))
-	add(a, route{Method: http.MethodPost, Path: one + "/retry", ID: "retryRun", Tag: "runs", Summary: "Retry a failed run at the step that failed.", Roles: operators, Idempotency: table.InTx}, commanded(runengine.Retry))
+	add(a, route{Method: http.MethodPost, Path: one + "/pause", ID: "pauseRun", Tag: "runs", Summary: "Pause a run: no further step starts.", Roles: operators, Idempotency: table.InCommand}, commanded(runengine.Pause))
+	add(a, route{Method: http.MethodPost, Path: one + "/resume", ID: "resumeRun", Tag: "runs", Summary: "Resume a paused run.", Roles: operators, Idempotency: table.InCommand}, commanded(runengine.Resume))
+	add(a, route{Method: http.MethodPost, Path: one + "/retry", ID: "retryRun", Tag: "runs", Summary: "Retry a failed run at the step that failed.", Roles: operators, Idempotency: table.InCommand}, commanded(runengine.Retry))
 	add(a, route{Method: http.MethodPost, Path: one + "/signals", ID: "signalRun", Tag: "runs", Summary: "Send a signal to a run. The signal is stored until the run reads it.",
 		Roles: operators, Status: http.StatusAccepted, Idempotency: table.InTx,
 		More: "Sending a signal again with the same id has no effect."}, signalRun)

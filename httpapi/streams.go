@@ -27,7 +27,7 @@ import (
 
 func (a *API) streamRoutes() {
 	add(a, route{Method: http.MethodPost, Path: "streams/{stream}/events", ID: "appendEvents", Tag: "streams", Summary: "Append events to a stream, all or none, at an expected version.",
-		Roles: operators, Status: http.StatusCreated, Idempotency: table.InTx}, appendEvents)
+		Roles: operators, Status: http.StatusCreated, Idempotency: table.InCommand}, appendEvents)
 	add(a, route{Method: http.MethodGet, Path: "streams/{stream}/events", ID: "readStream", Tag: "streams", Summary: "Read a stream, forward or backward.",
 		Roles: readers, Filter: "StreamRange"}, readStream)
 	add(a, route{Method: http.MethodPost, Path: "streams/{stream}/close", ID: "closeStream", Tag: "streams", Summary: "Close a stream at an expected version.",

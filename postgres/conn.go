@@ -65,7 +65,7 @@ func (c *conn) Run(ctx context.Context, cmd store.Command) error {
 		return c.failed
 	}
 	err := mapError(c.call(ctx, func(ctx context.Context) error {
-		err := c.store.run(ctx, c.tx, cmd)
+		err := c.store.runIn(ctx, c.tx, cmd)
 		if err == nil && c.joined {
 			err = c.store.notify(ctx, c.tx, cmd.Wakes())
 		}

@@ -2,7 +2,9 @@ package postgres_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"sync"
 	"testing"
 	"time"
 
@@ -76,6 +78,13 @@ steps:
 			return err
 		}
 	}
+	keyed := func(key, to string) error {
+		_, done, err := keyedCall(ctx, hf, key, to, "paid")
+		if err == nil && !done {
+			err = fmt.Errorf("the append under %s was not one command", key)
+		}
+		return err
+	}
 	counter := scope.In[struct{ N int }](hf, "counter", "c")
 	for _, c := range []struct {
 		name              string
@@ -93,6 +102,16 @@ steps:
 		{"append an event", 1, 600, func(i int) error {
 			_, err := stream.Append(ctx, hf, "s", stream.Any, stream.Event{Name: "paid", Data: []byte(`{"cents":1}`)})
 			return err
+		}},
+		{"append an event under a key", 1, 850, func(i int) error { return keyed(fmt.Sprint("k", i), "s") }},
+		{"16 appends under keys at once", 8, 15_000, func(i int) error {
+			var group sync.WaitGroup
+			errs := make([]error, 16)
+			for n := range errs {
+				group.Go(func() { errs[n] = keyed(fmt.Sprint("k", i, "-", n), fmt.Sprint("s", n)) })
+			}
+			group.Wait()
+			return errors.Join(errs...)
 		}},
 		{"increment a scope", 1, 700, func(i int) error {
 			_, err := counter.Inc(ctx, "N", 1)

@@ -49,6 +49,8 @@ type Gated struct {
 func NewGated(s store.Store) *Gated {
 	g := &Gated{adapter: s.(*adapter)}
 	g.grouper = nil
+	g.quick.Close()
+	g.quick = g.pool // pairs wait at the gate for longer than the lock timeout of a group
 	now := strings.NewReplacer(tokens(g.schema, true, forms[""]).Replace("{now}"), "gate.now()")
 	g.all = make(map[string]verb, len(g.verbs))
 	for name, v := range g.verbs {

@@ -140,6 +140,9 @@ func (s callersStore) Do(ctx context.Context, c store.Command) error {
 		return s.Gated.Do(ctx, c)
 	}
 	s.caller.made = append(s.caller.made, c.Decl().Name)
+	if _, pair := c.(*store.Pair); pair {
+		s.caller.made = append(s.caller.made, "idempotency.probe", "idempotency.record")
+	}
 	if s.Forms(c.Decl().Name) == nil {
 		return s.Gated.Do(ctx, c)
 	}

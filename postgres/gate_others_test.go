@@ -3,6 +3,7 @@ package postgres_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -225,6 +226,33 @@ func (s *batchStage) calls() map[string]call {
 	return all
 }
 
+// inCommand is a request whose work is one command: it appends an event at the current version. It is
+// served as by the HTTP API, in a command or else in a transaction.
+func inCommand(ctx context.Context, e *holdfast.Engine) (answer any, err error) {
+	serve := func(ctx context.Context, d store.Doer) (int, []byte, error) {
+		last, err := events.Append(ctx, d, events.AppendArgs{Stream: "s", Events: []events.Event{{Name: "n"}}})
+		answer = last
+		return 200, fmt.Append(nil, last), err
+	}
+	f := idempotency.Flight{Lease: idempotency.Lease{Key: "k"}, Fingerprint: "f", LeaseTime: 1000 * time.Hour, Engine: engine.Of(e)} // the lease must not expire inside its transaction
+	if done, err := f.InCommand(ctx, serve); done || err != nil {
+		return answer, err
+	}
+	err = engine.Of(e).Update(ctx, func(ctx context.Context, tx *store.Tx) error {
+		q, mine, err := f.Take(ctx, tx)
+		if err != nil || !mine {
+			answer = []any{string(q.State), string(q.Answer)}
+			return err
+		}
+		status, body, err := serve(ctx, tx)
+		if err != nil {
+			return err
+		}
+		return f.Finish(ctx, tx, status, body)
+	})
+	return answer, err
+}
+
 // requestScene is an idempotency key, taken or not.
 func requestScene(taken bool) scene {
 	return func(t *testing.T, ctx context.Context, e *holdfast.Engine) map[string]call {
@@ -234,7 +262,7 @@ func requestScene(taken bool) scene {
 				return []any{q, mine}, err
 			}
 		}
-		all := map[string]call{"take": take("k", "f"), "take otherwise": take("k", "g"),
+		all := map[string]call{"take": take("k", "f"), "take otherwise": take("k", "g"), "in a command": inCommand,
 			"prune": func(ctx context.Context, e *holdfast.Engine) (any, error) {
 				return idempotency.PruneAll(ctx, engine.Of(e))
 			}}

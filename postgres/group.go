@@ -103,13 +103,13 @@ func (s *adapter) serve(link *pgxpool.Conn, members []store.Command) []error {
 }
 
 // serveAll runs members in one statement and returns those that the statement left out.
-func (s *adapter) serveAll(ctx context.Context, link *pgxpool.Conn, members []store.Command) (retry map[store.Command]bool, err error) {
+func (s *adapter) serveAll(ctx context.Context, q querier, members []store.Command) (retry map[store.Command]bool, err error) {
 	var args store.Args
 	for _, c := range members {
 		c.Reset()
 		c.Bind(&args)
 	}
-	rows, err := link.Query(ctx, s.verbs[members[0].Decl().Name].of(true, members), args.Arrays()...)
+	rows, err := q.Query(ctx, s.verbs[members[0].Decl().Name].of(true, members), args.Arrays()...)
 	if err != nil {
 		return nil, err
 	}

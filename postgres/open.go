@@ -20,7 +20,7 @@ const (
 	oldestServer = 150000 // server_version_num of PostgreSQL 15
 	poolSize     = 16
 	vitalSize    = 2
-	quickSize    = mostSlots + 4 // some for retries
+	quickSize    = mostSlots + mostSlots/2 + 4 // for groups of commands, groups of pairs, and some retries
 )
 
 // session are the settings of every connection of ours. The timeouts limit how long a stuck client
@@ -108,7 +108,7 @@ func (d *Database) connect(ctx context.Context, s *adapter) (err error) {
 	if s.quick, err = beside(ctx, config, quickSize, quick); err != nil {
 		return s.fault(err)
 	}
-	s.grouper = store.NewGrouper(s.rounds())
+	s.grouper, s.pairs = store.NewGrouper(s.rounds()), store.NewGrouper(s.pairRounds())
 	return nil
 }
 

@@ -163,6 +163,8 @@ var planned = []struct{ name, args string }{
 	{"reactions.block", one + `, '{r}', '{s150}', '{1}', '{blocked}', '{0}', '{0}', '{no}', '{1}', '{0}', '{NULL}'`},
 	{"reactions.list_unfinished", `0, '', 100`},
 	{"idempotency.prune", `0, '', 100`},
+	{"idempotency.probe", one + `, '{k10050}'`},
+	{"idempotency.record", one + `, '{new}', '{f}', '{200}', '{1}', '{86400000}'`},
 	{"claim_tokens.prune", `0, '', 100`},
 	{"wallets.list_ledger", `0, 'w', 'w1', 5000, 100`},
 	{"wallets.list", `0, 'w', '', '', 100`},

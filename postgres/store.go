@@ -42,6 +42,8 @@ type adapter struct {
 	// patient limits how many connections of the pool wait for locks.
 	patient chan struct{}
 	grouper *store.Grouper
+	// pairs groups pairs of commands by themselves, because they need a transaction.
+	pairs *store.Grouper
 	// callTimeout limits each database call.
 	callTimeout time.Duration
 	alarm       clock.Alarm
@@ -258,7 +260,14 @@ const shapeSQL = `SELECT pg_catalog.md5(coalesce(pg_catalog.string_agg(o.part, '
 // Do runs a command and commits it: a write is one statement in one round trip, which is its own
 // transaction and may serve other callers too.
 func (s *adapter) Do(ctx context.Context, c store.Command) error {
-	if d := c.Decl(); s.grouper != nil && (d.Group || d.Serial) {
+	d := c.Decl()
+	if _, pair := c.(*store.Pair); pair {
+		if s.pairs == nil || !d.Group {
+			return store.ErrUnpaired
+		}
+		return s.pairs.Do(ctx, c)
+	}
+	if s.grouper != nil && (d.Group || d.Serial) {
 		return s.grouper.Do(ctx, c)
 	}
 	return s.alone(ctx, c)
@@ -361,7 +370,7 @@ func (s *adapter) updateOnce(ctx context.Context, f func(context.Context, store.
 
 // rollback ends a transaction even if the caller's context has ended. If that broke the connection,
 // the server may not have received the rollback.
-func (s *adapter) rollback(ctx context.Context, tx pgx.Tx, begun time.Time) {
+func (s *adapter) rollback(ctx context.Context, tx transaction, begun time.Time) {
 	if tx.Conn().IsClosed() && ctx.Err() != nil {
 		s.terminate(tx.Conn().PgConn().PID(), clock.Since(begun))
 	}

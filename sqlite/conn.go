@@ -124,8 +124,16 @@ func (c *conn) guarded(ctx context.Context, cmd store.Command) (err error, lost 
 	return err, false
 }
 
-// run runs the statements of a command's script.
+// run runs a command, or the commands of a pair.
 func (c *conn) run(ctx context.Context, cmd store.Command) error {
+	if p, ok := cmd.(*store.Pair); ok {
+		return p.Run(func(cmd store.Command) error { return c.runScript(ctx, cmd) })
+	}
+	return c.runScript(ctx, cmd)
+}
+
+// runScript runs the statements of a command's script.
+func (c *conn) runScript(ctx context.Context, cmd store.Command) error {
 	sc := c.store.scripts[cmd.Decl().Name]
 	if sc == nil {
 		return fault.New(fault.Internal, "verb %s has no SQL", cmd.Decl().Name)

@@ -30,12 +30,19 @@ func (h Lease) Answer(ctx context.Context, d store.Doer, status int, answer []by
 	return answered(ctx, d, endArgs{Lease: h, how: "answer", status: status, answer: string(answer)})
 }
 
-func answered(ctx context.Context, d store.Doer, a endArgs) error {
-	if a.status < 100 || a.status > 999 {
-		return fault.New(fault.Validation, "status must be between 100 and 999, got %d", a.status)
+func checkAnswer(status int, answer []byte) error {
+	if status < 100 || status > 999 {
+		return fault.New(fault.Validation, "status must be between 100 and 999, got %d", status)
 	}
-	if a.answer != "" && (!utf8.ValidString(a.answer) || !json.Valid([]byte(a.answer))) {
+	if len(answer) > 0 && (!utf8.Valid(answer) || !json.Valid(answer)) {
 		return fault.New(fault.Validation, "the stored response must be valid JSON")
+	}
+	return nil
+}
+
+func answered(ctx context.Context, d store.Doer, a endArgs) error {
+	if err := checkAnswer(a.status, []byte(a.answer)); err != nil {
+		return err
 	}
 	e, err := settleVerb.Do(ctx, d, a)
 	if err != nil || e.applied || e.State == Done && e.Epoch == a.Epoch && e.Status == a.status && string(e.Answer) == a.answer {

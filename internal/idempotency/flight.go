@@ -75,6 +75,36 @@ func (f *Flight) Take(ctx context.Context, d store.Doer) (q Request, mine bool, 
 	return q, mine, err
 }
 
+// InCommand runs a handler whose only write is one command, and stores its response in the
+// transaction of that command, which other callers share. After its write, the handler must only
+// compute the response.
+//
+// done is false if nothing was written, whatever the reason: the key is known in any state, the
+// handler returned an error or wrote nothing, or the transaction was rolled back. The caller then
+// serves the request in a transaction that takes the key. Only there is it known whether a refusal is
+// the response: the effect of the first request may be the reason why its repetition is refused.
+func (f *Flight) InCommand(ctx context.Context, serve func(context.Context, store.Doer) (status int, answer []byte, err error)) (done bool, err error) {
+	var at store.Partition
+	probe := func(of store.Partition) store.Command {
+		at = of
+		return probeVerb.Command(at, f.Key)
+	}
+	err = store.InPair(ctx, f.Engine, probe, func(ctx context.Context, d store.Doer) (store.Command, error) {
+		status, answer, err := serve(ctx, d)
+		if err == nil {
+			err = checkAnswer(status, answer)
+		}
+		if err == nil && at.Workspace != store.WorkspaceOf(ctx) {
+			err = fault.New(fault.Internal, "a request in workspace %q must not write to workspace %q", store.WorkspaceOf(ctx), at.Workspace)
+		}
+		return recordVerb.Command(at, recordArgs{f.Key, f.Fingerprint, status, string(answer), f.TTL}), err
+	})
+	if err == nil || fault.CodeOf(err) == fault.OutcomeUnknown {
+		return true, err
+	}
+	return false, nil
+}
+
 // Renewing renews the lease on the key until end is called. The context ends when the lease is lost.
 // For a refused request, end releases the key, because such a request has changed nothing. A
 // committed request keeps its key.

@@ -3,8 +3,10 @@
 //
 // A request is held while it is in progress; it is done, with its response; or it points to an
 // operation, and its response is derived from the outcome of that. It is stored for [TTL]. There
-// are two ways to use it:
+// are three ways to use it:
 //
+//   - In one command ([Flight.InCommand]): the request is stored as done, in the transaction of its
+//     work, which other callers share. This is for a new key; otherwise nothing is written.
 //   - In one transaction: Take, the work of the request, Finish or Point. The request is never visible
 //     as held. A refusal rolls the transaction back, and the key with it.
 //   - Under a lease: Take, which commits; the work, under Renew; Finish, or Free if nothing was done.
@@ -18,9 +20,10 @@
 // Every verb locks the row first, and reads the row and the time afterwards. So each of the
 // following pairs is serialized in one of two orders.
 //
-// Two Takes: the primary key decides. The second insert waits for the transaction of the first, and
+// Two Takes: a lock on the key decides. The second Take waits for the transaction of the first, and
 // then finds the row as that left it: held, if it was a Take on the engine; done, if it was a
-// complete transaction; absent, if it was rolled back, and then the second Take gets it.
+// complete transaction; absent, if it was rolled back, and then the second Take gets it. InCommand
+// has the same lock from its probe on, but does not wait for it: docs/decisions/044 lists the cases.
 //
 // A Take of an expired lease, and Finish by the old holder: the Take increments the epoch, so a
 // later Finish is refused. An earlier Finish is refused too, because the lease has expired. So no
@@ -44,16 +47,17 @@
 //
 // # Unknown outcomes
 //
-// These rows have no history, so an unknown commit outcome is resolved by repeating the command,
-// and each verb that writes recognizes its repetition. Take: a holder's name is used for one call
+// These rows have no history, so an unknown commit outcome is resolved by repeating the command, and
+// each verb that writes recognizes its repetition. Take: a holder's name is used for one call
 // only, so a row that it holds is the row that it wrote. Finish, Point, Answer: the epoch and the
 // values are already in the row. Repoint: the row points to the new operation, which belongs to one
 // caller. Free: an epoch is never reused, so there is nothing left to free. Only [Lease.Commit]
 // cannot be repeated, and so it runs only in transactions: a caller that finds the mark must not
-// repeat the marked work. Renew and Prune write the same again.
+// repeat the marked work. Renew and Prune write the same again. InCommand has an event, that of its
+// work, which tells the outcome of both.
 //
-// The commands are not grouped with those of other callers: most of them run in a transaction, and
-// a Take may have to wait for another transaction, which a group must never do.
+// Only InCommand is grouped with other callers: a Take may have to wait for another transaction,
+// which a group must never do.
 package idempotency
 
 import (

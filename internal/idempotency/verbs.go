@@ -21,6 +21,13 @@ type endArgs struct {
 	operation, subject string
 }
 
+type recordArgs struct {
+	key, fingerprint string
+	status           int
+	answer           string
+	ttl              time.Duration
+}
+
 type renewArgs struct {
 	Lease
 	lease time.Duration
@@ -40,6 +47,21 @@ var (
 			t.applied = r.Applied()
 			return scan(&t.Request, r)
 		})
+	// probe and record are only used in a pair, and grouped there.
+	probeVerb = store.NewVerb(store.Decl{Name: "idempotency.probe", Idempotent: true},
+		func(key string) []string { return []string{row(key)} },
+		func(key string, args *store.Args) { args.Text("key", key) },
+		store.ScanValue[int])
+	recordVerb = store.NewVerb(store.Decl{Name: "idempotency.record"},
+		func(a recordArgs) []string { return []string{row(a.key)} },
+		func(a recordArgs, args *store.Args) {
+			args.Text("key", a.key)
+			args.Text("fingerprint", a.fingerprint)
+			args.Int("status", int64(a.status))
+			args.MaybeText("answer", a.answer)
+			args.Int("ttl", cmp.Or(a.ttl, TTL).Milliseconds())
+		},
+		store.ScanValue[int])
 	settleVerb = store.NewVerb(store.Decl{Name: "idempotency.settle", Idempotent: true},
 		func(a endArgs) []string { return []string{row(a.Key)} }, bindEnd,
 		func(e *found, r store.Row) error {

@@ -217,7 +217,7 @@ func logOf(d store.Doer) *Log {
 // wait for the database.
 func Note(ctx context.Context, d store.Doer, t Try, err error) error {
 	f, ok := errors.AsType[*fault.Error](err)
-	if !ok || !codes[f.Code] {
+	if !ok || !codes[f.Code] || store.Provisional(d) {
 		return err
 	}
 	if l := logOf(d); l != nil {

@@ -282,7 +282,7 @@ func (l *Local) Has(handler string) bool {
 
 // Start starts a run. If it is not part of a transaction and there is capacity, the first step begins here at once.
 func (l *Local) Start(ctx context.Context, d store.Doer, s Start) (at ClaimedStep, created bool, err error) {
-	if _, inside := d.(*store.Tx); inside || l.Worker == nil {
+	if store.Uncommitted(d) || l.Worker == nil {
 		return l.Executor.Start(ctx, d, s)
 	}
 	mine, serve, free := l.Worker.Eager(store.WorkspaceOf(ctx))

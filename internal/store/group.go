@@ -307,19 +307,23 @@ func (g *Grouper) timed(f func() error) error {
 }
 
 // Apart begins a round in which no two members share a row, unless their verb is commutative. A serial command is
-// the only member of its round.
+// the only member of its round. Second commands of pairs never share a row.
 func Apart() func(Command) bool {
 	taken := make(map[Key]bool)
 	first := true
 	return func(c Command) bool {
+		keys := c.Keys()
 		if c.Decl().Commutative {
-			return true
+			p, pair := c.(*Pair)
+			if !pair {
+				return true
+			}
+			keys = p.Probe.Keys()
 		}
 		if c.Decl().Serial {
 			defer func() { first = false }()
 			return first
 		}
-		keys := c.Keys()
 		for _, k := range keys {
 			if taken[k] {
 				return false

@@ -109,10 +109,11 @@ func (p *Runner) Do(ctx context.Context, c Command) error {
 		return err
 	}
 	defer p.leave()
+	_, pair := c.(*Pair)
 	for attempt := 1; ; attempt++ {
 		err := p.store.Do(ctx, c)
 		p.count(c, err)
-		if unknown(err) && c.Decl().Idempotent && attempt < maxAttempts && ctx.Err() == nil {
+		if unknown(err) && c.Decl().Idempotent && !pair && attempt < maxAttempts && ctx.Err() == nil {
 			continue
 		}
 		if !unknown(err) || c.Decl().Events == NoEvents {
@@ -130,6 +131,9 @@ func (p *Runner) Do(ctx context.Context, c Command) error {
 		}
 		if ended := ctx.Err(); ended != nil {
 			return ended // the write was not and will not be applied
+		}
+		if pair {
+			return ErrUnpaired
 		}
 		if attempt == maxAttempts {
 			return cut(err)
@@ -188,7 +192,8 @@ func cut(err error) error {
 
 // count counts an attempt of a command.
 func (p *Runner) count(c Command, err error) {
-	if c.Decl().Events == NoEvents {
+	_, pair := c.(*Pair)
+	if c.Decl().Events == NoEvents || pair && !c.Applied() { // such a pair is followed by a transaction, which is counted
 		return
 	}
 	p.Commands.Add(1)

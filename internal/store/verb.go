@@ -202,6 +202,11 @@ func (v *Verb[A, R]) Do(ctx context.Context, d Doer, a A) (R, error) {
 	return v.DoAt(ctx, d, at, a)
 }
 
+// Command returns a call of the verb that has not run, for [InPair].
+func (v *Verb[A, R]) Command(at Partition, a A) Command {
+	return &command[A, R]{verb: v, at: at, id: NewID(), args: a}
+}
+
 // DoAt runs the verb at the given partition.
 func (v *Verb[A, R]) DoAt(ctx context.Context, d Doer, at Partition, a A) (R, error) {
 	c := &command[A, R]{verb: v, at: at, args: a, meter: meterOf(ctx, v.decl.Lane)}

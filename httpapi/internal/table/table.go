@@ -54,6 +54,10 @@ const (
 	Never Idempotency = iota
 	// InTx is for requests that are one transaction: the response is stored in it.
 	InTx
+	// InCommand is for requests whose only write is one command that can be grouped, after which the
+	// handler only computes the response: the response is stored in the transaction of the command,
+	// which other requests share. A repetition and a refused request are served as by InTx.
+	InCommand
 	// UnderLease is for requests of several transactions: the key is leased while the request runs.
 	// After a crash, a repetition runs the request again, as if it were sent without a key.
 	UnderLease

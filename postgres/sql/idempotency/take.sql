@@ -1,7 +1,8 @@
 -- Begins requests: one that is unknown; one that has expired; or the same request again, if
 -- the lease of its crashed holder has expired. Existing rows are locked first, and the time
--- is read afterwards. An insert waits for an uncommitted one of another transaction; a
--- member that then has neither its own row nor the other's is retried.
+-- is read afterwards. A row is inserted only under an advisory lock on its key, which another
+-- transaction has while it begins the same request; a member that then has neither its own
+-- row nor the other's is retried.
 -- The epochs of a new row begin at the current time: a row that was deleted and created
 -- again never has the epoch of an earlier holder.
 -- :ttl the retention in ms
@@ -21,13 +22,18 @@ WITH {members}, cur AS (
        AND (cur.expires_at <= {now} OR cur.state = 'held' AND cur.fingerprint = m.fingerprint)
        AND r.epoch = cur.epoch
     RETURNING m.member, r.epoch, r.until, r.created_at
+), gone AS MATERIALIZED (
+    SELECT m.member, m.shard, m.workspace, m.key, m.fingerprint, m.holder, m.lease, m.ttl
+      FROM m
+     WHERE CASE WHEN EXISTS (SELECT 1 FROM cur WHERE cur.shard = m.shard AND cur.workspace = m.workspace AND cur.key = m.key)
+                THEN false
+                ELSE pg_catalog.pg_advisory_xact_lock({include idempotency/key_lock})::text IS NOT NULL END
 ), made AS (
     INSERT INTO {schema}.request (shard, workspace, key, fingerprint, state, holder, epoch, until, created_at, expires_at)
-    SELECT m.shard, m.workspace, m.key, m.fingerprint, 'held', m.holder, pg_catalog.floor(extract(epoch FROM {now}) * 1000000::numeric)::bigint,
-           {now} + m.lease::float8 * interval '1 ms', {now}, {now} + m.ttl::float8 * interval '1 ms'
-      FROM m
-     WHERE NOT EXISTS (SELECT 1 FROM cur WHERE cur.shard = m.shard AND cur.workspace = m.workspace AND cur.key = m.key)
-     ORDER BY m.shard, m.workspace, m.key
+    SELECT gone.shard, gone.workspace, gone.key, gone.fingerprint, 'held', gone.holder, pg_catalog.floor(extract(epoch FROM {now}) * 1000000::numeric)::bigint,
+           {now} + gone.lease::float8 * interval '1 ms', {now}, {now} + gone.ttl::float8 * interval '1 ms'
+      FROM gone
+     ORDER BY gone.shard, gone.workspace, gone.key
     ON CONFLICT (shard, workspace, key) DO NOTHING
     RETURNING shard, workspace, key, epoch, until, created_at
 ), taken AS (
