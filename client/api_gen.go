@@ -373,7 +373,7 @@ func (c *Client) DeleteHandler(ctx context.Context, name string, o ...Option) er
 	return err
 }
 
-// PutLifecycle publishes a lifecycle config, or validates it (dryRun). The config is a JSON
+// PutLifecycle publishes a lifecycle config. A dry run only validates it. The config is a JSON
 // document.
 func (c *Client) PutLifecycle(ctx context.Context, name string, config json.RawMessage, o ...Option) (wire.PutLifecycle, error) {
 	return do[wire.PutLifecycle](ctx, c, newRequest(http.MethodPut, config, "lifecycles", name), o)
@@ -567,7 +567,7 @@ func (c *Client) ReadBatchHistoryPage(ctx context.Context, id string, p Page, o 
 	return do[wire.List[wire.Event]](ctx, c, list(p, "batches", id, "events"), o)
 }
 
-// PutDefinition stores a workflow definition, or validates it (dryRun). The definition is a
+// PutDefinition stores a workflow definition. A dry run only validates it. The definition is a
 // JSON document. Storing the same definition again changes nothing; a different definition
 // with the same name and version is refused.
 func (c *Client) PutDefinition(ctx context.Context, definition json.RawMessage, o ...Option) (wire.DefinedWorkflow, error) {

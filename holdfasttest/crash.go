@@ -47,8 +47,8 @@ const caseVar = "HOLDFAST_CRASH_CASE"
 // [holdfast.Engine.Check] must hold. A failure prints the case, the points that it reached, and a command that
 // replays it.
 //
-// HOLDFAST_TEST_LEVEL selects how many cases run: "test", the default, samples them; "check" runs every single fault
-// on SQLite and samples the rest; "crash" runs all. The sample depends on HOLDFAST_TEST_SEED and the name of the
+// HOLDFAST_TEST_LEVEL selects how many cases run: "test", the default, samples them; "check" runs every case
+// with one fault on SQLite, and samples the cases on PostgreSQL and those with two faults; "crash" runs all. The sample depends on HOLDFAST_TEST_SEED and the name of the
 // test.
 //
 // The faults of a case are numbered from the point of the previous fault, so the second fault of a pair occurs during

@@ -21,7 +21,7 @@ import (
 )
 
 func (a *API) definitionRoutes() {
-	add(a, route{Method: http.MethodPost, Path: "workflow-definitions", ID: "putDefinition", Tag: "runs", Summary: "Store a workflow definition, or validate it (dryRun).",
+	add(a, route{Method: http.MethodPost, Path: "workflow-definitions", ID: "putDefinition", Tag: "runs", Summary: "Store a workflow definition. A dry run only validates it.",
 		Roles: admins, Status: http.StatusCreated, Also: http.StatusOK, Idempotency: table.InTx, Before: lookUpLifecycles,
 		More: "The definition is a JSON document. Storing the same definition again changes nothing; a different definition with the same name and version is refused."}, putDefinition)
 	add(a, route{Method: http.MethodGet, Path: "workflow-definitions", ID: "listDefinitions", Tag: "runs", Summary: "List the workspace's workflow definitions.", Roles: readers}, listDefinitions)

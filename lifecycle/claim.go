@@ -32,8 +32,8 @@ const (
 
 // Claim takes the claim of a step for a caller that runs the body itself and then calls [Claim.Settle], [Claim.Fail] or
 // [Claim.Reject]. If the caller does not end the claim, the janitor recovers it after its lease has expired. Claim runs
-// the validation of the step, but not its action. It returns the same errors as [Lifecycle.Fire], except
-// [holdfast.ErrActionFailed].
+// the validation of the step, but not its action. It returns the same errors as [Lifecycle.Fire], including
+// [holdfast.ErrActionFailed] if the validation fails.
 //
 // In a handler of idem.Middleware, the claim belongs to the request's key, as in [Lifecycle.Fire]. If the
 // key's operation has already succeeded, the error is [holdfast.ErrConflict], with the outcome.

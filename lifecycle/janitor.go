@@ -34,7 +34,7 @@ type Stuck struct {
 	Since                 time.Time
 }
 
-// StuckAfter sets how long a claim lasts that is not renewed, for lifecycles whose config does not set it; 0 means the
+// StuckAfter sets how long a claim lasts without renewal, for lifecycles whose config does not set stuck_after; 0 means the
 // default of 5 minutes. Pass it to [holdfast.Open].
 func StuckAfter(d time.Duration) holdfast.Part { return stuckAfter(d) }
 

@@ -129,8 +129,9 @@ func older(version string, than [3]int) bool {
 	return false
 }
 
-// inspect refuses a file that is not a database, is damaged, is read-only or belongs to another
-// program. It only reads: not even the journal mode of a refused file is changed.
+// inspect refuses a file that is not a database, is damaged, is read-only or, with [Dedicated], has
+// only another program's tables. It changes nothing in an existing file, not even the journal mode. If
+// there is no file, it creates one, provided that migrate is set.
 func (d *Database) inspect(ctx context.Context, migrate bool) error {
 	fresh, err := d.inspectFile()
 	if err != nil {

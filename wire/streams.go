@@ -161,7 +161,7 @@ type SnoozeLease struct {
 	Stream  string `json:"stream"`
 	Epoch   int64  `json:"epoch"`
 	Token   string `json:"token" doc:"Token of the lease."`
-	DelayMs Millis `json:"delayMs" doc:"When the stream is due again, from now: 1 to 2592000000 (30 days)."`
+	DelayMs Millis `json:"delayMs" doc:"Delay until the stream is due again, in milliseconds: 1 to 2592000000 (30 days)."`
 }
 
 // SnoozedLease says when the events are delivered again.

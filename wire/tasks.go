@@ -66,7 +66,7 @@ type FailTask struct {
 // SnoozeTask gives a task back until a later time. It counts neither as an attempt nor as a failure.
 type SnoozeTask struct {
 	Epoch   int64  `json:"epoch"`
-	DelayMs Millis `json:"delayMs" doc:"When the task is due again, from now: 1 to 2592000000 (30 days)."`
+	DelayMs Millis `json:"delayMs" doc:"Delay until the task is due again, in milliseconds: 1 to 2592000000 (30 days)."`
 }
 
 // EndedTask is the result of a task: the entity's status and version, the version of the event

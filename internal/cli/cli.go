@@ -7,10 +7,10 @@
 // unreachable. An error is one line on stderr. Logs go to stderr too, so that stdout has
 // the output of the command only.
 //
-// A command calls the HTTP API of a server, or the same API in this process (see
-// [targetFlags]). Each command is a struct of its flags. Its Run method takes an open
-// connection, or the target if it validates flags before the connection is opened. Commands
-// are documented by the help tags of the fields that name them, and by help.md.
+// Each command is a struct of its flags. Most commands call the HTTP API of a server, or the
+// same API in this process (see [targetFlags]). The Run method of such a command takes an open
+// connection, or the target if it validates flags before the connection is opened. That of the
+// others (serve, migrate, lint and so on) takes the program. Commands are documented by the help tags of the fields that name them, and by help.md.
 package cli
 
 import (

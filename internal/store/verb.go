@@ -32,8 +32,8 @@ const (
 	// Vital is the lane of commands that must not queue behind others: lease renewals and the health check of the
 	// database. PostgreSQL serves them from a small pool of their own.
 	Vital
-	// Work is the lane of claims: commands that write and return any number of rows. They carry no id, because a
-	// claim whose response is lost expires.
+	// Work is the lane of the other commands that write, and return any number of rows: claims, and the nodes' own
+	// records and cleanup. They carry no id: a claim whose response is lost expires, and the others may be repeated.
 	Work
 )
 
