@@ -261,7 +261,9 @@ func (w *Worker) Run(ctx context.Context) {
 	recording.Go(func() { w.record(ended) })
 	renewing.Go(func() { w.renew(unheld) })
 	w.batch = w.maxConcurrency()
+	w.queueMu.Lock()
 	w.queue = make(map[lease.Share][]*Lease)
+	w.queueMu.Unlock()
 	w.room = lease.NewCapacity(w.maxConcurrency(), func() bool { return store.Alone(w.Engine) }, func() { w.Hub.WakeHere(w.topic()) })
 	if w.ByHandler {
 		w.room.ByHandler()
