@@ -32,7 +32,7 @@ func (c *Client) FollowFeed(ctx context.Context, after string) iter.Seq2[wire.Ev
 }
 
 // FollowActivity yields the histories and events of a workspace from now on or, if after is not empty,
-// after the message with that id. If FollowActivity ends with an error, the last pair contains it.
+// after the page of [Client.ReadActivityPage] whose Next it is. If FollowActivity ends with an error, the last pair contains it.
 // Events from shortly before a broken connection may be repeated. FollowActivity is for observers; to
 // handle every event, use a reaction.
 func (c *Client) FollowActivity(ctx context.Context, after string) iter.Seq2[wire.Event, error] {

@@ -19,7 +19,7 @@ type Page struct {
 	Cursor string
 }
 
-// EntityFilter selects entities. As in every filter, the zero value selects all.
+// EntityFilter selects entities. The zero value selects all.
 type EntityFilter struct{ Status string }
 
 // BatchFilter selects batches.
@@ -31,7 +31,8 @@ type ItemFilter struct{ State string }
 // ClaimFilter selects claims by phase: held, due or uncertain.
 type ClaimFilter struct{ Phase string }
 
-// OperationFilter selects operations by state: held, due, uncertain, contradicted or lost.
+// OperationFilter selects operations by state: held, due, uncertain, contradicted or lost. The zero value selects the
+// operations of entities, uncertain steps and contradictions; only "lost" selects lost hand-outs.
 type OperationFilter struct{ State string }
 
 // PositionFilter selects positions of a reaction.

@@ -24,7 +24,8 @@ type FeedOptions struct {
 
 // Feed returns the part that provides a workspace's feed: the events of all streams in one order, including events
 // from before the feed was switched on. Pass it to [holdfast.Open]. While [holdfast.Engine.Run] runs, on any number of
-// nodes, each committed event gets one position in the feed. [ReadFeed] and [FollowFeed] read it.
+// nodes, each committed event gets one position in the feed. [ReadFeed] and [FollowFeed] read it. The feed exists only in the
+// workspaces that [FeedOptions] lists: without a list, only in the default workspace.
 //
 // The feed preserves the order of each stream. Between streams, the order is approximately the order of the commits. No
 // event is ever inserted before a position that has been assigned, so a reader at a position has read everything before
@@ -97,7 +98,7 @@ func GetFeedCursor(ctx context.Context, d holdfast.Doer, stream string, version 
 
 // FollowFeed yields every event of the feed after a cursor, and then each new one. It ends when the loop breaks, ctx
 // ends, or a read is refused; in the last two cases, the last pair contains the error. To continue later, store the
-// Position of the last event that was handled.
+// Cursor of the last event that was handled.
 //
 // FollowFeed wakes at commits of this engine and, while the engine runs, of other nodes; it also polls every second or
 // two. While the database is unreachable, FollowFeed keeps retrying.

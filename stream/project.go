@@ -18,7 +18,8 @@ type Projection struct {
 
 // Project makes a projection. apply writes the changes that an event causes; clear removes everything that apply has
 // ever written, for [Projection.Rebuild]. Both must write only through the transaction that they get, and must have no
-// other effects, because they may run again.
+// other effects, because they may run again. As for [React], a projection exists only in the workspaces that its options
+// list: without a list, only in the default workspace.
 func Project(name string, sel Select, apply func(context.Context, holdfast.Tx, Event) error,
 	clear func(context.Context, holdfast.Tx) error, o Options) *Projection {
 	body := func(_ context.Context, d *Delivery) error {

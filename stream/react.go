@@ -93,7 +93,8 @@ func Snooze(after time.Duration) error { return &reactions.Snoozed{After: after}
 
 // React returns a reaction, which calls f for every event that sel selects, in the order of each stream. A reaction
 // begins with the oldest stored event or, with o.FromNow, with the first event after its registration. Pass the
-// reaction to [holdfast.Open], which registers it. Any number of nodes serve it while [holdfast.Engine.Run] runs.
+// reaction to [holdfast.Open], which registers it in the workspaces that o lists: without a list, only in the default
+// workspace. Any number of nodes serve it while [holdfast.Engine.Run] runs.
 //
 // An event is delivered until f returns nil for it. It is delivered again after a failure, and if the node crashes
 // before the acknowledgement is recorded. Writes through [Delivery.WriteTx] are applied once. A failed event is retried
