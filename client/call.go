@@ -220,7 +220,7 @@ func (c *Client) send(ctx context.Context, r *request, at string, text []byte) (
 		q.Header.Set("X-Holdfast-Workspace", c.o.Workspace)
 	}
 	if err := ctx.Err(); err != nil {
-		return nil, unsent(err)
+		return nil, unsent(q.URL.Host, err)
 	}
 	var wants, has atomic.Bool
 	resp, err := c.http.Do(q.WithContext(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
@@ -231,7 +231,7 @@ func (c *Client) send(ctx context.Context, r *request, at string, text []byte) (
 	case err == nil:
 		return resp, nil
 	case wants.Load() && !has.Load(): // the transport never had a connection
-		return nil, unsent(err)
+		return nil, unsent(q.URL.Host, err)
 	}
 	return nil, unreached(r.lost(), q.URL.Host, err)
 }

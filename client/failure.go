@@ -51,8 +51,8 @@ func (r *request) lost() fault.Code {
 }
 
 // unsent returns the failure of a request of which nothing was sent.
-func unsent(err error) *failure {
-	return &failure{fault: fault.New(fault.Unavailable, "the server cannot be reached").Wrap(err), temporary: true}
+func unsent(host string, err error) *failure {
+	return &failure{fault: fault.New(fault.Unavailable, "the server at %s cannot be reached", host).Wrap(err), temporary: true}
 }
 
 // unreached returns the failure of a request without a response.

@@ -84,7 +84,7 @@ func (w *crashWorker) run(strikes []crash.Strike) crashResult {
 	}
 	points, left := w.plan.Disarm()
 	if err == nil && left > 0 {
-		err = fmt.Errorf("the scenario ended before it reached all faults: %d left", left)
+		err = fmt.Errorf("%w: %d left", errUnreached, left)
 	}
 	if err == nil {
 		err = w.judge(ctx)

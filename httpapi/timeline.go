@@ -122,7 +122,7 @@ func listRaces(c *call, in *paged) (wire.List[wire.Race], error) {
 	all := make([]wire.Race, len(found))
 	for i, r := range found {
 		all[i] = wire.Race{Stream: r.Stream, Operation: r.Operation, Refused: r.Refused, Refusals: make([]wire.Refusal, len(r.Refusals))}
-		if r.Winner.Name != "" {
+		if r.Winner != nil {
 			all[i].Winner = &wire.Winner{Version: r.Version, Name: r.Winner.Name, Actor: r.Winner.Actor, At: shapes.At(r.Winner.At)}
 		}
 		for n, x := range r.Refusals {

@@ -58,19 +58,6 @@ type Refusal struct {
 	At                       time.Time
 }
 
-// Lost is a refusal with the event that it lost to: the one with the version that refused the write.
-type Lost struct {
-	Refusal
-	Winner Winner
-}
-
-// Winner is the event that a refused write lost to. It is the zero value if the event is no longer retained.
-type Winner struct {
-	Name, Actor string
-	Data        []byte // {} for an event of a user's stream
-	At          time.Time
-}
-
 // Caller identifies the caller of a context.
 type Caller struct{ Actor, Request string }
 
@@ -123,30 +110,21 @@ var (
 	recordVerb = store.NewVerb(store.Decl{Name: "refusals.record", Lane: store.Work, Idempotent: true, Aside: true}, nil,
 		func(all []noted, args *store.Args) { args.Text("refusals", store.JSON(all)) }, store.CountRows)
 	listVerb   = store.VerbOf[listArgs](store.Decl{Name: "refusals.list", Lane: store.Read}, nil, scan)
-	recentVerb = store.VerbOf[recentArgs](store.Decl{Name: "refusals.list_recent", Lane: store.Read}, nil, func(all *[]Lost, row store.Row) error {
-		var l Lost
-		err := l.scan(row, &l.Winner.Name, &l.Winner.Data, &l.Winner.Actor, &l.Winner.At)
-		*all = append(*all, l)
-		return err
-	})
-	pruneVerb = store.VerbOf[pruneArgs](store.Decl{Name: "refusals.prune", Lane: store.Work}, nil, store.CountRows)
+	recentVerb = store.VerbOf[recentArgs](store.Decl{Name: "refusals.list_recent", Lane: store.Read}, nil, scan)
+	pruneVerb  = store.VerbOf[pruneArgs](store.Decl{Name: "refusals.prune", Lane: store.Work}, nil, store.CountRows)
 )
 
 func scan(all *[]Refusal, row store.Row) error {
 	var r Refusal
-	err := r.scan(row)
-	*all = append(*all, r)
-	return err
-}
-
-// scan scans a refusal, and other columns after it.
-func (r *Refusal) scan(row store.Row, more ...any) error {
 	var detail []byte
-	if err := row.Scan(append([]any{&r.ID, &r.Stream, &r.Version, &r.Action, &r.Requester, &r.Actor, &r.Node, &r.Request, &r.Code, &r.Operation, &r.Epoch,
-		&r.StandsFor, &detail, &r.At}, more...)...); err != nil {
+	if err := row.Scan(&r.ID, &r.Stream, &r.Version, &r.Action, &r.Requester, &r.Actor, &r.Node, &r.Request, &r.Code, &r.Operation, &r.Epoch, &r.StandsFor, &detail, &r.At); err != nil {
 		return err
 	}
-	return json.Unmarshal(detail, &r.Detail)
+	if err := json.Unmarshal(detail, &r.Detail); err != nil {
+		return err
+	}
+	*all = append(*all, r)
+	return nil
 }
 
 const (
@@ -406,7 +384,7 @@ func List(ctx context.Context, d store.Doer, stream string, before *Refusal, lim
 
 // Recent returns refusals of a workspace, the latest first, beginning before the one with the given id; "" is the
 // latest.
-func Recent(ctx context.Context, d store.Doer, before string, limit int) ([]Lost, error) {
+func Recent(ctx context.Context, d store.Doer, before string, limit int) ([]Refusal, error) {
 	return recentVerb.Do(ctx, d, recentArgs{cmp.Or(before, lastID), limit})
 }
 

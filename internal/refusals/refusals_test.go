@@ -30,7 +30,7 @@ func in(t *testing.T, e *holdfast.Engine, workspace string) context.Context {
 	return ctx
 }
 
-func recent(t *testing.T, ctx context.Context, e *holdfast.Engine) (all []refusals.Lost) {
+func recent(t *testing.T, ctx context.Context, e *holdfast.Engine) (all []refusals.Refusal) {
 	t.Helper()
 	for before := ""; ; before = all[len(all)-1].ID {
 		page, err := refusals.Recent(ctx, engine.Of(e), before, 500)

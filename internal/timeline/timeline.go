@@ -13,6 +13,7 @@ import (
 	"encoding/json"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/effects"
@@ -141,8 +142,8 @@ type Race struct {
 	Stream    string
 	Version   int64 // of the winner's event
 	Operation string
-	Winner    refusals.Winner
-	Refused   int64 // with those that the recorded ones stand for
+	Winner    *events.Event // nil if the event is no longer retained
+	Refused   int64         // with those that the recorded ones stand for
 	Refusals  []refusals.Refusal
 }
 
@@ -151,6 +152,10 @@ type Race struct {
 // the next part if it has more refusals than fit.
 func Races(ctx context.Context, d store.Doer, before string, limit int) (all []*Race, next string, err error) {
 	found, err := refusals.Recent(ctx, d, before, limit)
+	if err != nil {
+		return nil, "", err
+	}
+	winners := make(map[winnerKey]*events.Event)
 	type key struct {
 		stream, operation string
 		version           int64
@@ -158,8 +163,14 @@ func Races(ctx context.Context, d store.Doer, before string, limit int) (all []*
 	known := make(map[key]*Race)
 	for _, x := range found {
 		k := key{stream: x.Stream, version: x.Version}
+		winner, err := winnerOf(ctx, d, winners, x)
+		if err != nil {
+			return nil, "", err
+		}
 		var a attempt
-		_ = json.Unmarshal(x.Winner.Data, &a) // events of users have no operation
+		if winner != nil && strings.HasPrefix(x.Stream, "$") { // events of users have no operation
+			_ = json.Unmarshal(winner.Data, &a)
+		}
 		operation := a.Operation
 		if operation == "" && x.Code == string(fault.ClaimFailed) {
 			operation = x.Operation
@@ -169,18 +180,40 @@ func Races(ctx context.Context, d store.Doer, before string, limit int) (all []*
 		}
 		r := known[k]
 		if r == nil {
-			r = &Race{Stream: x.Stream, Version: x.Version, Operation: operation, Winner: x.Winner}
+			r = &Race{Stream: x.Stream, Version: x.Version, Operation: operation, Winner: winner}
 			known[k] = r
 			all = append(all, r)
 		}
 		if x.Version < r.Version { // the claim rather than its end
-			r.Version, r.Winner = x.Version, x.Winner
+			r.Version, r.Winner = x.Version, winner
 		}
 		r.Refused += x.StandsFor
-		r.Refusals = append(r.Refusals, x.Refusal)
+		r.Refusals = append(r.Refusals, x)
 	}
 	if len(found) == limit {
 		next = found[len(found)-1].ID
 	}
-	return all, next, err
+	return all, next, nil
+}
+
+type winnerKey struct {
+	stream  string
+	version int64
+}
+
+// winnerOf returns the event that a refusal lost to: the one with the version that refused the write.
+func winnerOf(ctx context.Context, d store.Doer, known map[winnerKey]*events.Event, r refusals.Refusal) (*events.Event, error) {
+	k := winnerKey{r.Stream, r.Version}
+	if e, ok := known[k]; ok || r.Version < 0 {
+		return e, nil
+	}
+	found, err := events.Read(ctx, d, events.ReadArgs{Stream: r.Stream, From: r.Version, Limit: 1})
+	if err != nil {
+		return nil, err
+	}
+	known[k] = nil
+	if len(found) == 1 && found[0].Version == r.Version {
+		known[k] = &found[0]
+	}
+	return known[k], nil
 }
