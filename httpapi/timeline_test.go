@@ -18,6 +18,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/storetest"
 	"github.com/holdfast-go/holdfast/internal/testkit"
 	"github.com/holdfast-go/holdfast/lifecycle"
+	"github.com/holdfast-go/holdfast/stream"
 	"github.com/holdfast-go/holdfast/wire"
 )
 
@@ -222,6 +223,39 @@ func TestRefusalsOfEveryKind(t *testing.T) {
 		const want = "$run/run resume INVALID_TRANSITION, $run/run start KEY_MISMATCH, $batch/b create CONFLICT, $scope/k/x patch CONCURRENCY_ERROR, s append CONCURRENCY_ERROR"
 		if text := strings.Join(got, ", "); text != want {
 			t.Errorf("got  %s\nwant %s", text, want)
+		}
+	})
+}
+
+// TestALongListOfRefusalsIsWhole verifies that races and a timeline leave nothing out if a page ends by its size.
+func TestALongListOfRefusalsIsWhole(t *testing.T) {
+	eachTestAPI(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *testAPI) {
+		const tries = 900
+		d.ask("POST", "streams/s/events", `{"events":[{"name":"a"}]}`, nil)
+		for i := range tries {
+			if i == tries/2 {
+				d.ask("POST", "streams/s/events", `{"events":[{"name":"b"}]}`, nil)
+			}
+			_, err := stream.Append(t.Context(), d.engine, "s", stream.None, stream.Event{Name: "c", Actor: strings.Repeat("x", 200)})
+			testkit.WantCode(t, err, fault.Concurrency, "exists")
+		}
+		refused := int64(0)
+		for _, r := range all[wire.Race](d, "races?limit=1000") {
+			refused += r.Refused
+		}
+		if refused != tries {
+			t.Errorf("races have %d refusals, want %d", refused, tries)
+		}
+		events, listed := 0, 0
+		for _, e := range all[wire.TimelineEntry](d, "timeline?limit=1000&stream=s") {
+			if e.Event != nil {
+				events++
+			} else {
+				listed++
+			}
+		}
+		if events != 2 || listed != tries {
+			t.Errorf("the timeline has %d events and %d refusals, want 2 and %d", events, listed, tries)
 		}
 	})
 }

@@ -80,19 +80,25 @@ func Read(ctx context.Context, d store.Doer, stream string, from Cursor, limit i
 	if err != nil {
 		return nil, err
 	}
+	moreRefused, moreHappened := store.Cut(ctx), false
 	var happened []events.Event
 	if last >= 0 {
 		if happened, err = events.Read(ctx, d, events.ReadArgs{Stream: stream, From: last, Limit: limit, Backward: true}); err != nil {
 			return nil, err
 		}
+		moreHappened = store.Cut(ctx)
 	}
+	whole := store.Whole(ctx) // the effects of an event are read with it
 	var all []Entry
 	if !from.set && len(happened) > 0 {
-		if all, err = effectsOf(ctx, d, &happened[0], true); err != nil {
+		if all, err = effectsOf(whole, d, &happened[0], true); err != nil {
 			return nil, err
 		}
 	}
 	for n := 0; n < limit && (len(refused) > 0 || len(happened) > 0); n++ {
+		if moreRefused && len(refused) == 0 || moreHappened && len(happened) == 0 {
+			break // what was not read may come next
+		}
 		if len(happened) == 0 || len(refused) > 0 && refused[0].Version >= happened[0].Version {
 			all = append(all, Entry{Refusal: &refused[0]})
 			refused = refused[1:]
@@ -100,11 +106,14 @@ func Read(ctx context.Context, d store.Doer, stream string, from Cursor, limit i
 		}
 		e := &happened[0]
 		happened = happened[1:]
-		ended, err := effectsOf(ctx, d, e, false)
+		ended, err := effectsOf(whole, d, e, false)
 		if err != nil {
 			return nil, err
 		}
 		all = append(append(all, Entry{Event: e}), ended...)
+	}
+	if moreRefused || moreHappened {
+		store.Enough(ctx) // the last read may not have been the one that was cut
 	}
 	return all, nil
 }
@@ -155,7 +164,8 @@ func Races(ctx context.Context, d store.Doer, before string, limit int) (all []*
 	if err != nil {
 		return nil, "", err
 	}
-	winners := make(map[winnerKey]*events.Event)
+	more := len(found) == limit || store.Cut(ctx)
+	winners := make(map[winnerKey]winner)
 	type key struct {
 		stream, operation string
 		version           int64
@@ -163,15 +173,11 @@ func Races(ctx context.Context, d store.Doer, before string, limit int) (all []*
 	known := make(map[key]*Race)
 	for _, x := range found {
 		k := key{stream: x.Stream, version: x.Version}
-		winner, err := winnerOf(ctx, d, winners, x)
+		w, err := winnerOf(store.Whole(ctx), d, winners, x)
 		if err != nil {
 			return nil, "", err
 		}
-		var a attempt
-		if winner != nil && strings.HasPrefix(x.Stream, "$") { // events of users have no operation
-			_ = json.Unmarshal(winner.Data, &a)
-		}
-		operation := a.Operation
+		operation := w.operation
 		if operation == "" && x.Code == string(fault.ClaimFailed) {
 			operation = x.Operation
 		}
@@ -180,17 +186,17 @@ func Races(ctx context.Context, d store.Doer, before string, limit int) (all []*
 		}
 		r := known[k]
 		if r == nil {
-			r = &Race{Stream: x.Stream, Version: x.Version, Operation: operation, Winner: winner}
+			r = &Race{Stream: x.Stream, Version: x.Version, Operation: operation, Winner: w.event}
 			known[k] = r
 			all = append(all, r)
 		}
 		if x.Version < r.Version { // the claim rather than its end
-			r.Version, r.Winner = x.Version, winner
+			r.Version, r.Winner = x.Version, w.event
 		}
 		r.Refused += x.StandsFor
 		r.Refusals = append(r.Refusals, x)
 	}
-	if len(found) == limit {
+	if more {
 		next = found[len(found)-1].ID
 	}
 	return all, next, nil
@@ -201,19 +207,31 @@ type winnerKey struct {
 	version int64
 }
 
+// winner is the event that refusals lost to, without its data, and its operation.
+type winner struct {
+	event     *events.Event // nil if it is no longer retained
+	operation string
+}
+
 // winnerOf returns the event that a refusal lost to: the one with the version that refused the write.
-func winnerOf(ctx context.Context, d store.Doer, known map[winnerKey]*events.Event, r refusals.Refusal) (*events.Event, error) {
+func winnerOf(ctx context.Context, d store.Doer, known map[winnerKey]winner, r refusals.Refusal) (winner, error) {
 	k := winnerKey{r.Stream, r.Version}
-	if e, ok := known[k]; ok || r.Version < 0 {
-		return e, nil
+	w, ok := known[k]
+	if ok || r.Version < 0 {
+		return w, nil
 	}
 	found, err := events.Read(ctx, d, events.ReadArgs{Stream: r.Stream, From: r.Version, Limit: 1})
 	if err != nil {
-		return nil, err
+		return w, err
 	}
-	known[k] = nil
 	if len(found) == 1 && found[0].Version == r.Version {
-		known[k] = &found[0]
+		var a attempt
+		if strings.HasPrefix(r.Stream, "$") { // events of users have no operation
+			_ = json.Unmarshal(found[0].Data, &a)
+		}
+		found[0].Data = nil
+		w = winner{&found[0], a.Operation}
 	}
-	return known[k], nil
+	known[k] = w
+	return w, nil
 }
