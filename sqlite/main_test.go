@@ -111,6 +111,7 @@ func openEngine(t *testing.T, db holdfast.Database) *holdfast.Engine {
 // openSQL opens a file with the plain driver. params are "name=value".
 func openSQL(t *testing.T, path string, params ...string) *sql.DB {
 	t.Helper()
+	params = append([]string{"_pragma=busy_timeout(5000)"}, params...)
 	db, err := sql.Open("sqlite", "file:"+path+"?"+strings.Join(params, "&"))
 	if err != nil {
 		t.Fatal(err)

@@ -45,7 +45,7 @@ func beside(t *testing.T, statements ...string) (*holdfast.Engine, *sql.DB) {
 	t.Helper()
 	path := holdfasttest.SQLite(t)
 	hf := openEngine(t, sqlite.File(path))
-	db := openSQL(t, path, "_txlock=immediate", "_pragma=journal_mode(WAL)", "_pragma=busy_timeout(5000)")
+	db := openSQL(t, path, "_txlock=immediate", "_pragma=journal_mode(WAL)")
 	execSQL(t, db, statements...)
 	return hf, db
 }
@@ -372,7 +372,7 @@ func TestTableMovesInAJoinedTransaction(t *testing.T) {
 
 func TestTableInAPoolOfTheProgramsOwn(t *testing.T) {
 	t.Parallel()
-	db := openSQL(t, dbPath(t), "_txlock=immediate", "_pragma=journal_mode(WAL)", "_pragma=busy_timeout(5000)")
+	db := openSQL(t, dbPath(t), "_txlock=immediate", "_pragma=journal_mode(WAL)")
 	db.SetMaxOpenConns(1)
 	execSQL(t, db, `CREATE TABLE orders (`+plainOrders+`)`, `INSERT INTO orders VALUES (1, 'new', 0, '')`)
 	hf := openEngine(t, sqlite.DB(db))
