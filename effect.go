@@ -102,10 +102,10 @@ const (
 // Resolution is a person's report about an effect of an uncertain operation or step: whether it happened, and with
 // which result. The name "$body" stands for the whole body of an opaque action or step.
 type Resolution struct {
-	Name     string
-	Ordinal  int
-	Happened bool
-	Result   json.RawMessage
+	Name    string
+	Ordinal int
+	State   EffectState     // EffectDone or EffectNotDone
+	Result  json.RawMessage // only with EffectDone
 }
 
 // NotDone marks an error that an effect's call returns: the effect is known not to have happened, for example

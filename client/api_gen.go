@@ -717,8 +717,8 @@ func (c *Client) ListInboxPage(ctx context.Context, f InboxFilter, p Page, o ...
 }
 
 // CountInbox counts the entries of the inbox by kind. Counts are exact up to 1,000.
-func (c *Client) CountInbox(ctx context.Context, kind string, o ...Option) (wire.InboxCounts, error) {
-	return do[wire.InboxCounts](ctx, c, newRequest(http.MethodGet, nil, "inbox", "counts").set("kind", kind), o)
+func (c *Client) CountInbox(ctx context.Context, f InboxFilter, o ...Option) (wire.InboxCounts, error) {
+	return do[wire.InboxCounts](ctx, c, newRequest(http.MethodGet, nil, "inbox", "counts").set("kind", f.Kind), o)
 }
 
 // RunMaintenance runs the background work of one node now. The node releases expired leases,

@@ -24,13 +24,15 @@ type Option struct{ set func(*request) }
 // Key sets the idempotency key of a call: the server carries out a call only once per key, no matter how many times
 // the call is sent, and returns the same response for a day. With a key, a call that changes something is retried if
 // its outcome is unknown. Use a new key for each call: a different call with the same key returns an error with the
-// code [fault.KeyMismatch].
+// code [fault.KeyMismatch]. Calls that only read refuse this option.
 func Key(key string) Option {
 	return Option{func(r *request) {
-		if r.method != http.MethodGet {
-			r.header.Set("Idempotency-Key", key)
-			r.keyed = key != ""
+		if r.method == http.MethodGet {
+			r.refused = fault.New(fault.Validation, "Key is an option of calls that change something: omit it for a read")
+			return
 		}
+		r.header.Set("Idempotency-Key", key)
+		r.keyed = key != ""
 	}}
 }
 

@@ -20,11 +20,11 @@ func TestAnEntityFromAfar(t *testing.T) {
 	ctx := t.Context()
 	const id = "a/../ü?#%"
 	var raw json.RawMessage
-	e, err := c.CreateEntity(ctx, "invoice", wire.NewEntity{ID: id, Data: []byte(`{"cents":9007199254740993}`)}, Raw(&raw))
+	e, err := c.CreateEntity(ctx, "invoice", wire.NewEntity{ID: new(id), Data: []byte(`{"cents":9007199254740993}`)}, Raw(&raw))
 	if err != nil || e.ID != id || string(e.Data) != `{"cents":9007199254740993}` || !strings.Contains(string(raw), `"status":"open"`) {
 		t.Fatalf("created %+v, %v, %s", e, err, raw)
 	}
-	_, err = c.CreateEntity(ctx, "invoice", wire.NewEntity{ID: id})
+	_, err = c.CreateEntity(ctx, "invoice", wire.NewEntity{ID: new(id)})
 	if !errors.Is(err, fault.Of(fault.Conflict)) {
 		t.Errorf("second create: got %v, want CONFLICT", err)
 	}

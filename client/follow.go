@@ -31,12 +31,11 @@ func (c *Client) FollowFeed(ctx context.Context, after string) iter.Seq2[wire.Ev
 	return following[wire.Event]{c: c, path: []string{"events"}, after: after}.all(ctx)
 }
 
-// FollowActivity yields the histories and events of a workspace from now on or, if after is not empty,
-// after the page of [Client.ReadActivityPage] whose Next it is. If FollowActivity ends with an error, the last pair contains it.
-// Events from shortly before a broken connection may be repeated. FollowActivity is for observers; to
-// handle every event, use a reaction.
-func (c *Client) FollowActivity(ctx context.Context, after string) iter.Seq2[wire.Event, error] {
-	return following[wire.Event]{c: c, path: []string{"feed"}, after: after}.all(ctx)
+// FollowActivity yields the histories and events of a workspace from now on. If FollowActivity ends with an error, the
+// last pair contains it. Events from shortly before a broken connection may be repeated. FollowActivity is for
+// observers; to handle every event, use a reaction.
+func (c *Client) FollowActivity(ctx context.Context) iter.Seq2[wire.Event, error] {
+	return following[wire.Event]{c: c, path: []string{"feed"}}.all(ctx)
 }
 
 // FollowBatch yields the events of a batch up to its end: "completed" or "cancelled" is the last

@@ -66,7 +66,7 @@ func TestALostAnswer(t *testing.T) {
 			t.Errorf("%s: got %d requests, want 1", name, n)
 		}
 	}
-	if _, err := c.CreateEntity(t.Context(), "invoice", wire.NewEntity{ID: "i1"}); err != nil {
+	if _, err := c.CreateEntity(t.Context(), "invoice", wire.NewEntity{ID: new("i1")}); err != nil {
 		t.Fatal(err)
 	}
 	s.line.loses(2, false)

@@ -171,7 +171,7 @@ func calls(ctx context.Context, c *Client) map[string]func() error {
 		"getHandler":        func() error { return second(c.GetHandler(ctx, "p")) },
 		"deleteHandler":     func() error { return c.DeleteHandler(ctx, "p", key) },
 		"listInbox":         func() error { return second(c.ListInboxPage(ctx, InboxFilter{Kind: "failedRun"}, page)) },
-		"countInbox":        func() error { return second(c.CountInbox(ctx, "failedRun")) },
+		"countInbox":        func() error { return second(c.CountInbox(ctx, InboxFilter{Kind: "failedRun"})) },
 		"runMaintenance":    func() error { return second(c.RunMaintenance(ctx, key)) },
 		"getOverview":       func() error { return second(c.GetOverview(ctx)) },
 		"countEntities":     func() error { return second(c.CountEntities(ctx, "p")) },

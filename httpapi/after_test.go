@@ -22,7 +22,7 @@ const tellReaction = "$after:note:Tell"
 func (d *testAPI) sendNotes(ids ...string) {
 	d.t.Helper()
 	for _, id := range ids {
-		d.want(d.ask("POST", "lifecycles/note/entities", wire.NewEntity{ID: id}, nil), 201, "")
+		d.want(d.ask("POST", "lifecycles/note/entities", wire.NewEntity{ID: new(id)}, nil), 201, "")
 		d.want(d.ask("POST", "lifecycles/note/entities/"+id+"/steps/send", wire.Fire{Requester: "admin"}, nil), 200, "")
 	}
 }
@@ -243,7 +243,7 @@ func TestAnUncertainStepHasNoAfterEffect(t *testing.T) {
 			d.want(d.ask("PUT", "handlers/"+name, wire.PutHandler{Kind: "worker", Safety: "journaled"}, nil), 201, "")
 		}
 		d.want(d.ask("PUT", "lifecycles/job", strings.Replace(jobConfig, `"action": "Do"`, `"action": "Do", "success_after_effect": "Tell"`, 1), nil), 201, "")
-		d.want(d.ask("POST", "lifecycles/job/entities", wire.NewEntity{ID: "j"}, nil), 201, "")
+		d.want(d.ask("POST", "lifecycles/job/entities", wire.NewEntity{ID: new("j")}, nil), 201, "")
 		d.want(d.ask("POST", "lifecycles/job/entities/j/steps/do?waitMs=0", wire.Fire{Requester: "admin"}, nil), 202, "")
 		x := d.one("Do")
 		d.want(d.ask("POST", "tasks/"+x.ID+"/effects", wire.EffectCall{Epoch: x.Epoch, Name: "card"}, nil), 200, "")
@@ -254,7 +254,7 @@ func TestAnUncertainStepHasNoAfterEffect(t *testing.T) {
 			t.Errorf("claimed an after-effect of an unfinished step: %+v", got)
 		}
 		o := d.allUncertain(1)[0]
-		d.want(d.ask("POST", "operations/"+o.ID+"/resolve", wire.Resolve{Effects: []wire.KnownEffect{{Name: "card", Happened: true}}, Outcome: "success"}, nil), 200, "")
+		d.want(d.ask("POST", "operations/"+o.ID+"/resolve", wire.Resolve{Effects: []wire.KnownEffect{{Name: "card", Happened: new(true)}}, Outcome: "success"}, nil), 200, "")
 		tell := d.one("Tell")
 		d.want(d.ask("POST", "tasks/"+tell.ID+"/complete", wire.CompleteTask{Epoch: tell.Epoch}, nil), 200, "")
 		if got := d.claim("Tell", 0); len(got) != 0 {

@@ -12,8 +12,10 @@ import (
 	"github.com/holdfast-go/holdfast/httpapi/internal/shapes"
 	"github.com/holdfast-go/holdfast/httpapi/internal/table"
 	"github.com/holdfast-go/holdfast/internal/batchengine"
+	"github.com/holdfast-go/holdfast/internal/events"
 	"github.com/holdfast-go/holdfast/internal/remotehandler"
 	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/strictjson"
 	"github.com/holdfast-go/holdfast/wire"
 )
 
@@ -57,6 +59,10 @@ type createBatchIn struct{ Body wire.NewBatch }
 
 func createBatch(c *call, in *createBatchIn) (wire.Batch, error) {
 	b := in.Body
+	id, err := givenID(b.ID)
+	if err != nil {
+		return wire.Batch{}, err
+	}
 	items, err := workOf(b.Items)
 	if err != nil {
 		return wire.Batch{}, err
@@ -69,10 +75,7 @@ func createBatch(c *call, in *createBatchIn) (wire.Batch, error) {
 		}
 		n.Timeout = h.Timeout
 	}
-	if n.ID = b.ID; n.ID == "" {
-		n.ID = store.NewID().String()
-	}
-	n.Wallet, n.Open, n.Items = b.Wallet, b.Open, items
+	n.ID, n.Wallet, n.Open, n.Items = id, b.Wallet, b.Open, items
 	n.MaxConcurrency, n.Attempts, n.MaxCrashes = cmp.Or(b.Parallel, n.MaxConcurrency), cmp.Or(b.Attempts, n.Attempts), cmp.Or(b.MaxDeaths, n.MaxCrashes)
 	n.Timeout = cmp.Or(span(b.TimeoutMs), n.Timeout)
 	made, err := batchengine.Create(c.ctx(), c.doer(), n)
@@ -213,4 +216,13 @@ func readBatchHistory(c *call, in *historyRequestIn) (wire.List[wire.Event], err
 		b, err := batchengine.Get(ctx, d, in.ID)
 		return b.Over(), err
 	})
+}
+
+// givenID returns the id that the request gives, or a new one if it gives none. An empty id is an error, so that an unset
+// variable does not create a second object.
+func givenID(id *string) (string, error) {
+	if id == nil {
+		return store.NewID().String(), nil
+	}
+	return *id, strictjson.Within(strictjson.Text("id", *id, events.MaxName), "/id")
 }

@@ -64,7 +64,7 @@ func TestABatchIsDoneByWorkersElsewhere(t *testing.T) {
 		d.want(d.ask("PUT", "wallets/w", wire.PutWallet{}, nil), 200, "")
 		d.want(d.ask("POST", "wallets/w/credit", wire.Credit{Points: 100, Reference: "$x"}, nil), 400, fault.Validation)
 		d.want(d.ask("POST", "wallets/w/credit", wire.Credit{Points: 100, Reference: "first"}, nil), 200, "")
-		in := wire.NewBatch{ID: "b", Wallet: "w", Handler: "h", Parallel: 2, Items: newItems(10, "x", "y"), Open: true}
+		in := wire.NewBatch{ID: new("b"), Wallet: "w", Handler: "h", Parallel: 2, Items: newItems(10, "x", "y"), Open: true}
 		d.want(d.ask("POST", "batches", in, nil), 404, fault.NotFound) // undeclared handler
 		d.want(d.ask("PUT", "handlers/h", wire.PutHandler{Kind: "worker"}, nil), 201, "")
 		d.want(d.ask("PUT", "handlers/acts", wire.PutHandler{Kind: "worker", Safety: "opaque"}, nil), 201, "")
@@ -260,7 +260,7 @@ func TestABatchIsDoneByAURL(t *testing.T) {
 		d.want(d.ask("PUT", "wallets/w", wire.PutWallet{AllowNegative: true}, nil), 200, "")
 		d.want(d.ask("PUT", "handlers/h", wire.PutHandler{Kind: "http", URL: handler.URL}, nil), 201, "")
 		testkit.Run(t, d.engine)
-		d.want(d.ask("POST", "batches", wire.NewBatch{ID: "b", Wallet: "w", Handler: "h", Parallel: 3, Items: newItems(5, "x", "bad", "shy", "y")}, nil), 201, "")
+		d.want(d.ask("POST", "batches", wire.NewBatch{ID: new("b"), Wallet: "w", Handler: "h", Parallel: 3, Items: newItems(5, "x", "bad", "shy", "y")}, nil), 201, "")
 		b := d.awaitBatch("b")
 		if b.Status != "COMPLETED" || b.Counts != (wire.BatchCounts{Succeeded: 3, Failed: 1, Accepted: 3}) {
 			t.Errorf("got batch %+v, want COMPLETED with 3 accepted and 1 failed", b)
@@ -285,7 +285,7 @@ func TestBatchesUnderAKey(t *testing.T) {
 			status int
 		}{
 			{"wallets/w/credit", wire.Credit{Points: 10, Reference: "r"}, 200},
-			{"batches", wire.NewBatch{ID: "b", Wallet: "w", Handler: "fresh", Open: true}, 201},
+			{"batches", wire.NewBatch{ID: new("b"), Wallet: "w", Handler: "fresh", Open: true}, 201},
 			{"batches/b/items", wire.AddItems{Items: newItems(1, "x", "y")}, 200},
 			{"batches/b/seal", nil, 200},
 			{"batches/b/finalize", nil, 200},
@@ -309,7 +309,7 @@ func TestABatchOfAProgramsKind(t *testing.T) {
 	eachTestAPI(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *testAPI) {
 		testkit.Run(t, d.engine)
 		d.want(d.ask("PUT", "wallets/w", wire.PutWallet{}, nil), 200, "")
-		d.want(d.ask("POST", "batches", wire.NewBatch{ID: "b", Wallet: "w", Handler: "own", Items: []wire.NewItem{{Key: "k", Cost: new(int64(0)), Input: json.RawMessage("21")}}}, nil), 201, "")
+		d.want(d.ask("POST", "batches", wire.NewBatch{ID: new("b"), Wallet: "w", Handler: "own", Items: []wire.NewItem{{Key: "k", Cost: new(int64(0)), Input: json.RawMessage("21")}}}, nil), 201, "")
 		for begun := clock.Now(); d.batch("b").Status != "COMPLETED"; _ = clock.Wait(t.Context(), 10*time.Millisecond) {
 			if clock.Since(begun) > time.Minute {
 				t.Fatalf("batch did not end: %+v", d.batch("b"))

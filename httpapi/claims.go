@@ -350,17 +350,22 @@ type resolveIn struct {
 }
 
 func resolveOperation(c *call, in *resolveIn) (wire.Resolved, error) {
+	known := make([]effects.Resolution, len(in.Body.Effects))
 	for i, x := range in.Body.Effects {
-		if err := effects.CheckCall(strings.TrimPrefix(x.Name, "$"), x.Ordinal); err != nil {
+		known[i] = effects.Resolution{Name: x.Name, Ordinal: x.Ordinal, Result: x.Result}
+		if x.Happened != nil {
+			known[i].State = effects.StateOf(*x.Happened)
+		}
+		err := effects.CheckCall(strings.TrimPrefix(x.Name, "$"), x.Ordinal)
+		if err == nil {
+			err = known[i].Check()
+		}
+		if err != nil {
 			return wire.Resolved{}, strictjson.Within(err, "/effects/"+strconv.Itoa(i))
 		}
 	}
 	if operation, ok := runengine.OperationOf(in.ID); ok {
-		return resolveStep(c, operation, in.Body)
-	}
-	known := make([]effects.Resolution, len(in.Body.Effects))
-	for i, x := range in.Body.Effects {
-		known[i] = effects.Resolution{Name: x.Name, Ordinal: x.Ordinal, Happened: x.Happened, Result: x.Result}
+		return resolveStep(c, operation, known, in.Body.Outcome)
 	}
 	if _, err := lifecycleengine.Resolve(c.ctx(), c.api.engine, in.ID, known, lifecycleengine.Outcome(in.Body.Outcome), c.actor()); err != nil {
 		return wire.Resolved{}, err

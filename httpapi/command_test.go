@@ -55,7 +55,7 @@ func TestRoutesInOneCommand(t *testing.T) {
 			body             any
 		}{
 			{"appendEvents", "POST", "streams/s/events", exampleBodies["appendEvents"]},
-			{"createEntity", "POST", "lifecycles/invoice/entities", wire.NewEntity{ID: "i"}},
+			{"createEntity", "POST", "lifecycles/invoice/entities", wire.NewEntity{ID: new("i")}},
 			{"startRun", "POST", "workflow-runs", wire.StartRun{DefinitionID: "nap@1"}},
 			{"pauseRun", "POST", one + "/pause", wire.Command{}},
 			{"resumeRun", "POST", one + "/resume", wire.Command{}},

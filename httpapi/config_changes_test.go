@@ -220,7 +220,7 @@ func (m *configFuzzer) act(exclusive bool) {
 
 func (m *configFuzzer) create() {
 	m.entities++
-	m.want(m.ask("POST", "lifecycles/thing/entities", wire.NewEntity{ID: fmt.Sprint("t", m.entities)}, nil), 201, "")
+	m.want(m.ask("POST", "lifecycles/thing/entities", wire.NewEntity{ID: new(fmt.Sprint("t", m.entities))}, nil), 201, "")
 }
 
 // entity returns a random entity, if it is free.
@@ -389,7 +389,7 @@ func (m *configFuzzer) person() bool {
 	in := wire.Resolve{Outcome: m.one([]string{"success", "failure", "invalid"})}
 	for _, x := range o.Effects {
 		if x.State == "begun" {
-			in.Effects = append(in.Effects, wire.KnownEffect{Name: x.Name, Ordinal: x.Ordinal, Happened: m.r.IntN(2) == 0})
+			in.Effects = append(in.Effects, wire.KnownEffect{Name: x.Name, Ordinal: x.Ordinal, Happened: new(m.r.IntN(2) == 0)})
 		}
 	}
 	m.want(m.ask("POST", "operations/"+o.ID+"/resolve", in, nil), 200, "")

@@ -30,7 +30,7 @@ func TestTheEpochThatFinishedIsToldTheSame(t *testing.T) {
 			d.want(d.ask("PUT", "handlers/"+name, wire.PutHandler{Kind: "worker", Safety: "transactional"}, nil), 201, "")
 		}
 		d.want(d.ask("PUT", "lifecycles/chain", chainConfig, nil), 201, "")
-		d.want(d.ask("POST", "lifecycles/chain/entities", wire.NewEntity{ID: "x"}, nil), 201, "")
+		d.want(d.ask("POST", "lifecycles/chain/entities", wire.NewEntity{ID: new("x")}, nil), 201, "")
 		fire := func(step string) {
 			t.Helper()
 			d.want(d.ask("POST", "lifecycles/chain/entities/x/steps/"+step+"?waitMs=0", wire.Fire{Requester: "admin"}, nil), 202, "")
@@ -113,7 +113,7 @@ func TestAClaimThatIsSettledAgain(t *testing.T) {
 			t.Errorf("stream has %+v, want only ev", page.Items)
 		}
 
-		d.want(d.ask("POST", "lifecycles/job/entities", wire.NewEntity{ID: "k"}, nil), 201, "")
+		d.want(d.ask("POST", "lifecycles/job/entities", wire.NewEntity{ID: new("k")}, nil), 201, "")
 		var got wire.Claimed
 		d.want(d.ask("POST", "lifecycles/job/entities/k/claims", wire.NewClaim{StepKey: "do", Requester: "admin"}, &got), 201, "")
 		open := "claims/" + got.Claim.Token

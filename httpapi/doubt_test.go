@@ -69,7 +69,7 @@ func TestAnEarlierAttemptIsNotForgotten(t *testing.T) {
 				d.want(d.ask("PUT", "handlers/May", wire.PutHandler{Kind: "http", URL: srv.URL, Safety: "idempotent"}, nil), 201, "")
 				d.want(d.ask("PUT", "handlers/Do", wire.PutHandler{Kind: "http", URL: srv.URL, Safety: "opaque", OnUnknown: policy}, nil), 201, "")
 				d.want(d.ask("PUT", "lifecycles/job", mayConfig, nil), 201, "")
-				d.want(d.ask("POST", "lifecycles/job/entities", wire.NewEntity{ID: "j"}, nil), 201, "")
+				d.want(d.ask("POST", "lifecycles/job/entities", wire.NewEntity{ID: new("j")}, nil), 201, "")
 				fire := func(want int) {
 					t.Helper()
 					d.want(d.ask("POST", "lifecycles/job/entities/j/steps/do?waitMs=0", wire.Fire{Requester: "admin"}, nil, keyHeader, "k"), want, "")
@@ -166,7 +166,7 @@ func TestAStepThatIsClaimedInOneStatusOnly(t *testing.T) {
 		Validation("May", func(context.Context, *lifecycle.Act[json.RawMessage]) error { return nil })
 	d := newTestAPI(t, holdfasttest.Open(t, part), httpapi.Options{NoKeys: true})
 	for id, status := range map[string]string{"a": "paid", "b": "draft"} {
-		d.want(d.ask("POST", "lifecycles/mix/entities", wire.NewEntity{ID: id, Status: status}, nil), 201, "")
+		d.want(d.ask("POST", "lifecycles/mix/entities", wire.NewEntity{ID: new(id), Status: status}, nil), 201, "")
 	}
 	fire := func(id string) *http.Response {
 		return d.ask("POST", "lifecycles/mix/entities/"+id+"/steps/cancel", wire.Fire{Requester: "admin"}, nil, keyHeader, "k"+id)

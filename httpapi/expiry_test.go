@@ -23,7 +23,7 @@ func TestAClaimEndsExpiredLeasesFirst(t *testing.T) {
 		d.append("s", 1)
 		d.want(d.ask("PUT", "handlers/Item", wire.PutHandler{Kind: "worker", Safety: "idempotent"}, nil), 201, "")
 		d.want(d.ask("PUT", "wallets/w", wire.PutWallet{}, nil), 200, "")
-		d.want(d.ask("POST", "batches", wire.NewBatch{ID: "b", Wallet: "w", Handler: "Item", Parallel: 1, Items: newItems(0, "x")}, nil), 201, "")
+		d.want(d.ask("POST", "batches", wire.NewBatch{ID: new("b"), Wallet: "w", Handler: "Item", Parallel: 1, Items: newItems(0, "x")}, nil), 201, "")
 		d.want(d.ask("POST", "workflow-definitions", oneTask("one", "Do"), nil), 201, "")
 		d.start("one@1", `{}`)
 		none := wire.Millis(0)
@@ -77,7 +77,7 @@ func TestTheJanitorOfALifecycleThatWasPut(t *testing.T) {
 		}
 		put("1h")
 		for _, id := range []string{"a", "b", "c"} {
-			d.want(d.ask("POST", "lifecycles/job/entities", wire.NewEntity{ID: id}, nil), 201, "")
+			d.want(d.ask("POST", "lifecycles/job/entities", wire.NewEntity{ID: new(id)}, nil), 201, "")
 		}
 		lapse := func(id string) {
 			t.Helper()

@@ -100,7 +100,7 @@ func TestAWorkspaceThatHangsHoldsUpNoOther(t *testing.T) {
 				for i := range n {
 					keys = append(keys, fmt.Sprint("k", from+i))
 				}
-				d.want(d.ask("POST", "batches", wire.NewBatch{ID: fmt.Sprint("b", from), Wallet: "w", Handler: "h", Parallel: 1000, Items: newItems(1, keys...)}, nil, "X-Holdfast-Workspace", in), 201, "")
+				d.want(d.ask("POST", "batches", wire.NewBatch{ID: new(fmt.Sprint("b", from)), Wallet: "w", Handler: "h", Parallel: 1000, Items: newItems(1, keys...)}, nil, "X-Holdfast-Workspace", in), 201, "")
 			},
 		},
 		"steps": {
@@ -164,7 +164,7 @@ func TestAHandlerThatHangsHoldsUpNoOther(t *testing.T) {
 			},
 			func(d *testAPI, name string, from, n int) {
 				for i := range (n-1)/5 + 1 { // of more batches than one poll reads
-					d.want(d.ask("POST", "batches", wire.NewBatch{ID: fmt.Sprint("b", from+i), Wallet: "w", Handler: name, Parallel: 1000, Items: newItems(1, "k1", "k2", "k3", "k4", "k5")}, nil), 201, "")
+					d.want(d.ask("POST", "batches", wire.NewBatch{ID: new(fmt.Sprint("b", from+i)), Wallet: "w", Handler: name, Parallel: 1000, Items: newItems(1, "k1", "k2", "k3", "k4", "k5")}, nil), 201, "")
 				}
 			},
 		},
@@ -291,7 +291,7 @@ func TestEachWorkspaceHasItsTurn(t *testing.T) {
 			n := map[string]int{"big": 20, "small": 1}[w]
 			startRuns(d, w, 0, n)
 			for i := range n {
-				d.want(d.ask("POST", "batches", wire.NewBatch{ID: fmt.Sprint("b", i), Wallet: "w", Handler: "h", Parallel: 1000, Items: newItems(1, "x", "y", "z")}, nil, in(w)...), 201, "")
+				d.want(d.ask("POST", "batches", wire.NewBatch{ID: new(fmt.Sprint("b", i)), Wallet: "w", Handler: "h", Parallel: 1000, Items: newItems(1, "x", "y", "z")}, nil, in(w)...), 201, "")
 			}
 		}
 		var order lease.Order

@@ -148,11 +148,11 @@ func (d *testAPI) want(resp *http.Response, status int, code fault.Code) wire.Pr
 func TestAnEntityGoesThroughItsLifecycle(t *testing.T) {
 	eachTestAPI(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *testAPI) {
 		var e wire.Entity
-		d.want(d.ask("POST", "lifecycles/invoice/entities", wire.NewEntity{ID: "i1", Data: []byte(`{"cents":9007199254740993}`)}, &e), 201, "")
+		d.want(d.ask("POST", "lifecycles/invoice/entities", wire.NewEntity{ID: new("i1"), Data: []byte(`{"cents":9007199254740993}`)}, &e), 201, "")
 		if e.ID != "i1" || e.Status != "open" || string(e.Data) != `{"cents":9007199254740993}` || e.Claim != nil {
 			t.Fatalf("created %+v", e)
 		}
-		d.want(d.ask("POST", "lifecycles/invoice/entities", wire.NewEntity{ID: "i1"}, nil), 409, fault.Conflict)
+		d.want(d.ask("POST", "lifecycles/invoice/entities", wire.NewEntity{ID: new("i1")}, nil), 409, fault.Conflict)
 		d.want(d.ask("POST", "lifecycles/invoice/entities/i1/steps/close", wire.Fire{Requester: "system"}, nil), 403, fault.Forbidden)
 		var fired wire.Fired
 		d.want(d.ask("POST", "lifecycles/invoice/entities/i1/steps/close", wire.Fire{Requester: "admin"}, &fired), 200, "")
@@ -182,7 +182,7 @@ func TestAnEntityGoesThroughItsLifecycle(t *testing.T) {
 
 func TestAClaimIsTakenByTokenAndSettledOnce(t *testing.T) {
 	eachTestAPI(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *testAPI) {
-		d.want(d.ask("POST", "lifecycles/invoice/entities", wire.NewEntity{ID: "i1", Data: []byte(`{"a":1,"b":2}`)}, nil), 201, "")
+		d.want(d.ask("POST", "lifecycles/invoice/entities", wire.NewEntity{ID: new("i1"), Data: []byte(`{"a":1,"b":2}`)}, nil), 201, "")
 		var got wire.Claimed
 		d.want(d.ask("POST", "lifecycles/invoice/entities/i1/claims", wire.NewClaim{StepKey: "close", Requester: "admin"}, &got), 201, "")
 		if got.Claim.Token == "" || got.Entity.Status != "closing" || got.Entity.Claim == nil {
@@ -265,7 +265,7 @@ func TestARepeatedRequestIsDoneOnce(t *testing.T) {
 			t.Errorf("first call returned %s, second returned %s, want a replay", a, b)
 		}
 		d.want(d.ask("POST", "streams/s/events", wire.Append{Events: []wire.NewEvent{{Name: "two"}}}, nil, "Idempotency-Key", "k1"), 422, fault.KeyMismatch)
-		d.want(d.ask("POST", "lifecycles/invoice/entities", wire.NewEntity{ID: id}, nil), 201, "")
+		d.want(d.ask("POST", "lifecycles/invoice/entities", wire.NewEntity{ID: new(id)}, nil), 201, "")
 		for i := range 2 {
 			var fired wire.Fired
 			resp := d.ask("POST", "lifecycles/invoice/entities/"+id+"/steps/close", wire.Fire{Requester: "admin"}, &fired, "Idempotency-Key", "k2")

@@ -78,12 +78,12 @@ func TestOtherOriginsChangeNothing(t *testing.T) {
 func TestAnOrdinalTooLargeIsRefused(t *testing.T) {
 	eachTestAPI(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *testAPI) {
 		var made wire.Claimed
-		d.want(d.ask("POST", "lifecycles/invoice/entities", wire.NewEntity{ID: "i"}, nil), 201, "")
+		d.want(d.ask("POST", "lifecycles/invoice/entities", wire.NewEntity{ID: new("i")}, nil), 201, "")
 		d.want(d.ask("POST", "lifecycles/invoice/entities/i/claims", exampleBodies["claimStep"], &made), 201, "")
 		for _, ordinal := range []int{-1, 1 << 31, 1 << 62} {
 			d.want(d.ask("POST", "claims/"+made.Claim.Token+"/effects", wire.EffectCall{Name: "x", Ordinal: ordinal}, nil), 400, fault.Validation)
 			d.want(d.ask("POST", "tasks/tsk_/effects", wire.EffectCall{Name: "x", Ordinal: ordinal}, nil), 400, fault.Validation)
-			d.want(d.ask("POST", "operations/"+made.Entity.Claim.Operation+"/resolve", wire.Resolve{Effects: []wire.KnownEffect{{Name: "x", Ordinal: ordinal}}}, nil), 400, fault.Validation)
+			d.want(d.ask("POST", "operations/"+made.Entity.Claim.Operation+"/resolve", wire.Resolve{Effects: []wire.KnownEffect{{Name: "x", Ordinal: ordinal, Happened: new(false)}}}, nil), 400, fault.Validation)
 		}
 		d.want(d.ask("POST", "claims/"+made.Claim.Token+"/effects", wire.EffectCall{Name: "x", Ordinal: 1<<31 - 1}, nil), 200, "")
 	}, invoices(nil))
@@ -127,7 +127,7 @@ func TestARevokedKeyIsGivenNothingMore(t *testing.T) {
 		us, them := d.as(admin), d.as(text)
 		us.want(us.ask("PUT", "handlers/Do", wire.PutHandler{Kind: "worker"}, nil), 201, "")
 		us.want(us.ask("PUT", "lifecycles/job", jobConfig, nil), 201, "")
-		us.want(us.ask("POST", "lifecycles/job/entities", wire.NewEntity{ID: "j"}, nil), 201, "")
+		us.want(us.ask("POST", "lifecycles/job/entities", wire.NewEntity{ID: new("j")}, nil), 201, "")
 		l := d.listen("events", "Authorization", "Bearer "+text)
 		us.append("s", 1)
 		l.next()
@@ -171,7 +171,7 @@ func TestAnIdempotencyKeyIsOfItsRouteAndItsCaller(t *testing.T) {
 		if again.Header.Get("Idempotency-Replayed") != "true" {
 			t.Error("the repeated request is not a replay")
 		}
-		us.want(us.ask("POST", "lifecycles/invoice/entities", wire.NewEntity{ID: "i"}, nil, "Idempotency-Key", "order-7"), 201, "")
+		us.want(us.ask("POST", "lifecycles/invoice/entities", wire.NewEntity{ID: new("i")}, nil, "Idempotency-Key", "order-7"), 201, "")
 		us.want(us.ask("POST", "lifecycles/invoice/entities/i/steps/close", exampleBodies["fireStep"], nil, "Idempotency-Key", "order-7"), 200, "")
 		them.want(them.ask("POST", "lifecycles/invoice/entities/i/steps/close", exampleBodies["fireStep"], nil, "Idempotency-Key", "order-7"), 409, fault.Conflict)
 		var got wire.List[wire.Event]
@@ -181,7 +181,7 @@ func TestAnIdempotencyKeyIsOfItsRouteAndItsCaller(t *testing.T) {
 		}
 		long := strings.Repeat("k", 255)
 		for range 2 {
-			us.want(us.ask("POST", "lifecycles/invoice/entities", wire.NewEntity{ID: "j"}, nil, "Idempotency-Key", long), 201, "")
+			us.want(us.ask("POST", "lifecycles/invoice/entities", wire.NewEntity{ID: new("j")}, nil, "Idempotency-Key", long), 201, "")
 		}
 	}, invoices(nil))
 }
@@ -231,7 +231,7 @@ func TestWhatWasNotHandedOutIsEndedByNobody(t *testing.T) {
 		testkit.Run(t, d.engine)
 		t.Cleanup(let) // before the engine closes, which waits for the calls
 		d.append("s", 1)
-		d.want(d.ask("POST", "batches", wire.NewBatch{ID: "b", Wallet: "w", Handler: "Far", Items: newItems(5, "x")}, nil), 201, "")
+		d.want(d.ask("POST", "batches", wire.NewBatch{ID: new("b"), Wallet: "w", Handler: "Far", Items: newItems(5, "x")}, nil), 201, "")
 		r := d.start("w@1", `{}`)
 		for range 3 {
 			<-called
@@ -323,7 +323,7 @@ func TestWhatAWorkersKeyMayDo(t *testing.T) {
 		}
 		mails.want(mails.ask("POST", "tasks/"+task.ID+"/complete", done, nil), 200, "")
 
-		d.want(d.ask("POST", "lifecycles/invoice/entities", wire.NewEntity{ID: "i"}, nil), 201, "")
+		d.want(d.ask("POST", "lifecycles/invoice/entities", wire.NewEntity{ID: new("i")}, nil), 201, "")
 		mails.want(mails.ask("POST", "lifecycles/invoice/entities/i/claims", exampleBodies["claimStep"], nil), 403, fault.Forbidden)
 		var made wire.Claimed
 		all.want(all.ask("POST", "lifecycles/invoice/entities/i/claims", exampleBodies["claimStep"], &made), 201, "")

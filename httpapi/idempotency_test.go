@@ -85,8 +85,8 @@ func TestManyAtOnceUnderOneKey(t *testing.T) {
 	}
 	eachTestAPI(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *testAPI) {
 		b.apis.Add(1)
-		d.want(d.ask("POST", "lifecycles/payment/entities", wire.NewEntity{ID: "p"}, nil), 201, "")
-		d.want(d.ask("POST", "lifecycles/payment/entities", wire.NewEntity{ID: "q"}, nil), 201, "")
+		d.want(d.ask("POST", "lifecycles/payment/entities", wire.NewEntity{ID: new("p")}, nil), 201, "")
+		d.want(d.ask("POST", "lifecycles/payment/entities", wire.NewEntity{ID: new("q")}, nil), 201, "")
 		for _, c := range cases {
 			var mu sync.Mutex
 			firsts, answers := 0, make(map[string]int)
@@ -205,13 +205,13 @@ func TestARefusalIsNotKept(t *testing.T) {
 		}
 		fire := wire.Fire{Requester: "any", Input: []byte(`"fine"`)}
 		d.want(d.ask("POST", "lifecycles/payment/entities/p/steps/pay", fire, nil, keyHeader, "k2"), 404, fault.NotFound)
-		d.want(d.ask("POST", "lifecycles/payment/entities", wire.NewEntity{ID: "p"}, nil), 201, "")
+		d.want(d.ask("POST", "lifecycles/payment/entities", wire.NewEntity{ID: new("p")}, nil), 201, "")
 		d.want(d.ask("POST", "lifecycles/payment/entities/p/steps/pay", fire, nil, keyHeader, "k2"), 200, "")
 		d.want(d.ask("POST", "reactions/r/claim", wire.ClaimLeases{By: "me"}, nil, keyHeader, "k3"), 404, fault.NotFound)
 		d.want(d.ask("PUT", "reactions/r", wire.PutReaction{Events: []string{"*"}}, nil), 201, "")
 		d.want(d.ask("POST", "reactions/r/claim", wire.ClaimLeases{By: "me"}, nil, keyHeader, "k3"), 200, "")
-		d.want(d.ask("POST", "lifecycles/payment/entities", wire.NewEntity{ID: "p"}, nil, keyHeader, "k4"), 409, fault.Conflict)
-		d.want(d.ask("POST", "lifecycles/payment/entities", wire.NewEntity{ID: "p4"}, nil, keyHeader, "k4"), 201, "")
+		d.want(d.ask("POST", "lifecycles/payment/entities", wire.NewEntity{ID: new("p")}, nil, keyHeader, "k4"), 409, fault.Conflict)
+		d.want(d.ask("POST", "lifecycles/payment/entities", wire.NewEntity{ID: new("p4")}, nil, keyHeader, "k4"), 201, "")
 	}, invoices(nil), b.payments())
 }
 
@@ -222,7 +222,7 @@ func TestAFireWithoutEffectFreesItsKey(t *testing.T) {
 		t.Run(how, func(t *testing.T) {
 			b := new(bank)
 			d := newTestAPI(t, holdfasttest.Open(t, b.payments()), httpapi.Options{NoKeys: true})
-			d.want(d.ask("POST", "lifecycles/payment/entities", wire.NewEntity{ID: "p"}, nil), 201, "")
+			d.want(d.ask("POST", "lifecycles/payment/entities", wire.NewEntity{ID: new("p")}, nil), 201, "")
 			fire := wire.Fire{Requester: "any", Input: []byte(`"` + how + `"`)}
 			for i := range 3 {
 				d.want(d.ask("POST", "lifecycles/payment/entities/p/steps/pay", fire, nil, keyHeader, "k"), 422, code)
@@ -244,7 +244,7 @@ func TestAnUncertainFireIsReplayedAsItStands(t *testing.T) {
 	eachTestAPI(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *testAPI) {
 		b.apis.Add(1)
 		for _, id := range []string{"p", "q"} {
-			d.want(d.ask("POST", "lifecycles/payment/entities", wire.NewEntity{ID: id}, nil), 201, "")
+			d.want(d.ask("POST", "lifecycles/payment/entities", wire.NewEntity{ID: new(id)}, nil), 201, "")
 			fire := wire.Fire{Requester: "any", Input: []byte(`"unknown"`)}
 			path := "lifecycles/payment/entities/" + id + "/steps/pay"
 			var operation string
@@ -259,8 +259,8 @@ func TestAnUncertainFireIsReplayedAsItStands(t *testing.T) {
 			}
 			d.want(d.ask("POST", path, fire, nil, keyHeader, "another"+id), 409, fault.ClaimFailed)
 			d.refused("an outcome", d.ask("POST", "operations/"+operation+"/resolve", wire.Resolve{Outcome: "maybe"}, nil))
-			d.refused("an effect", d.ask("POST", "operations/"+operation+"/resolve", wire.Resolve{Effects: []wire.KnownEffect{{Name: "nonsense", Happened: true}}}, nil))
-			known := wire.Resolve{Effects: []wire.KnownEffect{{Name: "charge", Happened: true, Result: []byte("1")}}, Outcome: "success"}
+			d.refused("an effect", d.ask("POST", "operations/"+operation+"/resolve", wire.Resolve{Effects: []wire.KnownEffect{{Name: "nonsense", Happened: new(true)}}}, nil))
+			known := wire.Resolve{Effects: []wire.KnownEffect{{Name: "charge", Happened: new(true), Result: []byte("1")}}, Outcome: "success"}
 			var done wire.Resolved
 			d.want(d.ask("POST", "operations/"+operation+"/resolve", known, &done, keyHeader, "r"+id), 200, "")
 			again := d.ask("POST", "operations/"+operation+"/resolve", known, &done, keyHeader, "r"+id)
@@ -303,7 +303,7 @@ func TestAKeyIsReplayedWithoutItsSecret(t *testing.T) {
 // claim, with a token that works.
 func TestAClaimIsReplayedWithATokenThatWorks(t *testing.T) {
 	eachTestAPI(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *testAPI) {
-		d.want(d.ask("POST", "lifecycles/invoice/entities", wire.NewEntity{ID: "i"}, nil), 201, "")
+		d.want(d.ask("POST", "lifecycles/invoice/entities", wire.NewEntity{ID: new("i")}, nil), 201, "")
 		var first, second wire.Claimed
 		ask := func(into *wire.Claimed) *http.Response {
 			return d.ask("POST", "lifecycles/invoice/entities/i/claims", exampleBodies["claimStep"], into, keyHeader, "k")
@@ -341,7 +341,7 @@ func TestADeadOwnersKeyIsUsableAfterItsHold(t *testing.T) {
 		"an operation":     {"POST", "lifecycles/invoice/entities/i/steps/close", `{"requester":"admin"}`, "fireStep", `{"requester":"admin","input":1}`},
 	}
 	eachTestAPI(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *testAPI) {
-		d.want(d.ask("POST", "lifecycles/invoice/entities", wire.NewEntity{ID: "i"}, nil), 201, "")
+		d.want(d.ask("POST", "lifecycles/invoice/entities", wire.NewEntity{ID: new("i")}, nil), 201, "")
 		for name, c := range cases {
 			d.holdKey(c[3], name, c[0], c[1], c[2])
 		}
@@ -407,7 +407,7 @@ func doneOnceUnderAKey(t *testing.T, config string, meanwhile func(*testAPI)) {
 		}
 		e := open(lifecycle.MustParse[json.RawMessage]([]byte(config)).Action("Send", send))
 		d := newTestAPI(t, e, httpapi.Options{NoKeys: true})
-		d.want(d.ask("POST", "lifecycles/note/entities", wire.NewEntity{ID: "n"}, nil), 201, "")
+		d.want(d.ask("POST", "lifecycles/note/entities", wire.NewEntity{ID: new("n")}, nil), 201, "")
 		fire := func() *http.Response {
 			return d.ask("POST", "lifecycles/note/entities/n/steps/send", wire.Fire{Requester: "any"}, nil, keyHeader, "k")
 		}
@@ -443,7 +443,7 @@ func doneOnceUnderAKey(t *testing.T, config string, meanwhile func(*testAPI)) {
 			t.Errorf("the action ran %d times, want 1; %d requests completed, %d got a conflict", calls.Load()-before, done.Load(), waits.Load())
 		}
 
-		d.want(d.ask("POST", "lifecycles/note/entities", wire.NewEntity{ID: "m"}, nil), 201, "")
+		d.want(d.ask("POST", "lifecycles/note/entities", wire.NewEntity{ID: new("m")}, nil), 201, "")
 		refuses.Store(true) // a refused request can be repeated under its key
 		defer refuses.Store(false)
 		for range 2 {

@@ -22,7 +22,7 @@ import (
 func (a *API) inboxRoutes() {
 	add(a, route{Method: http.MethodGet, Path: "inbox", ID: "listInbox", Tag: "visibility", Summary: "List what needs a person or is stuck, oldest first.", Roles: readers, Filter: "InboxFilter",
 		More: "Each entry has a reason and an action that can be called as given."}, listInbox)
-	add(a, route{Method: http.MethodGet, Path: "inbox/counts", ID: "countInbox", Tag: "visibility", Summary: "Count the entries of the inbox by kind.", Roles: readers,
+	add(a, route{Method: http.MethodGet, Path: "inbox/counts", ID: "countInbox", Tag: "visibility", Summary: "Count the entries of the inbox by kind.", Roles: readers, Filter: "InboxFilter",
 		More: "Counts are exact up to 1,000."}, countInbox)
 	add(a, route{Method: http.MethodPost, Path: "maintenance", ID: "runMaintenance", Tag: "visibility", Summary: "Run the background work of one node now.", Roles: operators, Idempotency: table.UnderLease,
 		More: "The node releases expired leases, deletes what retention permits, and continues runs whose timers are due."}, runMaintenance)
@@ -213,7 +213,7 @@ func (c *call) resolutions(id, operation string, manual bool) ([]wire.InboxActio
 	known := func(happened bool) (all []wire.KnownEffect) {
 		for _, x := range journal {
 			if x.State == effects.Begun {
-				all = append(all, wire.KnownEffect{Name: x.Name, Ordinal: x.Ordinal, Happened: happened})
+				all = append(all, wire.KnownEffect{Name: x.Name, Ordinal: x.Ordinal, Happened: &happened})
 			}
 		}
 		return all

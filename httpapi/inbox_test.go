@@ -141,7 +141,7 @@ var inboxCases = []struct {
 		d.worker("Print", "idempotent")
 		d.want(d.ask("PUT", "wallets/w", wire.PutWallet{}, nil), 200, "")
 		d.want(d.ask("POST", "wallets/w/credit", wire.Credit{Points: 3, Reference: "r"}, nil), 200, "")
-		d.want(d.ask("POST", "batches", wire.NewBatch{ID: "b", Wallet: "w", Handler: "Print", Items: newItems(10, "a")}, nil), 201, "")
+		d.want(d.ask("POST", "batches", wire.NewBatch{ID: new("b"), Wallet: "w", Handler: "Print", Items: newItems(10, "a")}, nil), 201, "")
 		d.claimItems("Print", 1)
 	}, "b", `Wallet "w" has 3 points and the next item costs 10, so 7 are missing.`, "w", false},
 	{inbox.ExpiredLease, func(d *testAPI) {
@@ -231,7 +231,7 @@ func TestAFailingTeardownIsListed(t *testing.T) {
 			d := newTestAPI(t, openOn(t, db, holdfast.Config{}, k), elsewhere)
 			d.running()
 			d.want(d.ask("PUT", "wallets/w", wire.PutWallet{AllowNegative: true}, nil), 200, "")
-			d.want(d.ask("POST", "batches", wire.NewBatch{ID: "b", Wallet: "w", Handler: "print", Items: []wire.NewItem{{Key: "a", Cost: new(int64(1)), Input: []byte(`1`)}}}, nil), 201, "")
+			d.want(d.ask("POST", "batches", wire.NewBatch{ID: new("b"), Wallet: "w", Handler: "print", Items: []wire.NewItem{{Key: "a", Cost: new(int64(1)), Input: []byte(`1`)}}}, nil), 201, "")
 			d.listed(inbox.FailingTeardown, "b", "the printer is on fire.")
 			fine.Store(true)
 			d.advance(2 * time.Minute)
@@ -303,7 +303,7 @@ func TestWorkThatNobodyServesIsListed(t *testing.T) {
 		d.jobs(wire.PutHandler{Kind: "worker", Safety: "journaled"})
 		d.gone(inbox.UnservedWork)
 		d.want(d.ask("POST", "streams/o1/events", `{"events":[{"name":"paid"}]}`, nil), 201, "")
-		d.want(d.ask("POST", "batches", wire.NewBatch{ID: "b", Wallet: "w", Handler: "Print", Items: newItems(10, "a")}, nil), 201, "")
+		d.want(d.ask("POST", "batches", wire.NewBatch{ID: new("b"), Wallet: "w", Handler: "Print", Items: newItems(10, "a")}, nil), 201, "")
 		d.start("pay@1", `{}`)
 		d.want(d.ask("POST", "lifecycles/job/entities/j/steps/do?waitMs=0", wire.Fire{Requester: "admin"}, nil), 202, "")
 		d.gone(inbox.UnservedWork) // not yet

@@ -104,6 +104,10 @@ func TestBadDocuments(t *testing.T) {
 		{"a life that wraps around", "keys", `{"role":"read","lifetimeMs":9223372036854775807}`, 400, "/lifetimeMs"},
 		{"a life that wraps around to little", "keys", `{"role":"read","lifetimeMs":18446744073710}`, 400, "/lifetimeMs"},
 		{"a status that there is not", "lifecycles/invoice/entities", `{"status":"nonsense"}`, 400, "/status"},
+		{"an empty id", "lifecycles/invoice/entities", `{"id":""}`, 400, "/id"},
+		{"a batch with an empty id", "batches", `{"id":"","wallet":"w","handler":"h"}`, 400, "/id"},
+		{"an effect of which nothing is said", "operations/x/resolve", `{"effects":[{"name":"charge"}]}`, 400, "/effects/0/happened"},
+		{"a result of what did not happen", "operations/x/resolve", `{"effects":[{"name":"charge","happened":false,"result":1}]}`, 400, "/effects/0/result"},
 		{"a claim's status", "lifecycles/invoice/entities", `{"status":"closing"}`, 400, "/status"},
 		{"data that is no object", "lifecycles/invoice/entities", `{"data":[1]}`, 400, "/data"},
 		{"nobody claims", "reactions/r/claim", `{}`, 400, "/by"},
@@ -127,7 +131,7 @@ func TestBadDocuments(t *testing.T) {
 	eachTestAPI(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *testAPI) {
 		d.want(d.ask("PUT", "reactions/r", wire.PutReaction{Events: []string{"*"}}, nil), 201, "")
 		d.want(d.ask("POST", "streams/s/events", exampleBodies["appendEvents"], nil), 201, "")
-		d.want(d.ask("POST", "lifecycles/invoice/entities", wire.NewEntity{ID: "held"}, nil), 201, "")
+		d.want(d.ask("POST", "lifecycles/invoice/entities", wire.NewEntity{ID: new("held")}, nil), 201, "")
 		before := d.state()
 		for _, c := range cases {
 			for _, key := range []string{"", "k-" + strings.ReplaceAll(c.name, "^", "")} {
@@ -353,7 +357,7 @@ func TestBadCursors(t *testing.T) {
 	eachTestAPI(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *testAPI) {
 		d.want(d.ask("POST", "streams/s/events", wire.Append{Events: []wire.NewEvent{{Name: "a"}, {Name: "b"}}}, nil), 201, "")
 		for i := range 2 {
-			d.want(d.ask("POST", "lifecycles/invoice/entities", wire.NewEntity{ID: fmt.Sprint(i)}, nil), 201, "")
+			d.want(d.ask("POST", "lifecycles/invoice/entities", wire.NewEntity{ID: new(fmt.Sprint(i))}, nil), 201, "")
 		}
 		var page wire.List[wire.Event]
 		d.want(d.ask("GET", "streams/s/events?limit=1", nil, &page), 200, "")
@@ -481,8 +485,8 @@ func TestBigNumbersSurvive(t *testing.T) {
 			}
 		}
 		doc := json.RawMessage(`{"n":` + big + `,"deep":[{"m":-` + big + `}]}`)
-		has("create", d.ask("POST", "lifecycles/invoice/entities", wire.NewEntity{ID: "a", Data: doc}, nil, "Idempotency-Key", "k1"))
-		has("create again", d.ask("POST", "lifecycles/invoice/entities", wire.NewEntity{ID: "a", Data: doc}, nil, "Idempotency-Key", "k1"))
+		has("create", d.ask("POST", "lifecycles/invoice/entities", wire.NewEntity{ID: new("a"), Data: doc}, nil, "Idempotency-Key", "k1"))
+		has("create again", d.ask("POST", "lifecycles/invoice/entities", wire.NewEntity{ID: new("a"), Data: doc}, nil, "Idempotency-Key", "k1"))
 		has("get", d.ask("GET", "lifecycles/invoice/entities/a", nil, nil))
 		has("list", d.ask("GET", "lifecycles/invoice/entities", nil, nil))
 		has("fire", d.ask("POST", "lifecycles/invoice/entities/a/steps/close", wire.Fire{Requester: "admin", Input: doc}, nil))
@@ -494,7 +498,7 @@ func TestBigNumbersSurvive(t *testing.T) {
 		has("read", d.ask("GET", "streams/s/events", nil, nil))
 		d.want(d.ask("PUT", "reactions/r", wire.PutReaction{Events: []string{"*"}}, nil), 201, "")
 		has("lease", d.ask("POST", "reactions/r/claim", wire.ClaimLeases{By: "me"}, nil))
-		d.want(d.ask("POST", "lifecycles/invoice/entities", wire.NewEntity{ID: "b", Data: doc}, nil), 201, "")
+		d.want(d.ask("POST", "lifecycles/invoice/entities", wire.NewEntity{ID: new("b"), Data: doc}, nil), 201, "")
 		var claim wire.Claimed
 		d.want(d.ask("POST", "lifecycles/invoice/entities/b/claims", wire.NewClaim{StepKey: "close", Requester: "admin", Input: doc}, &claim), 201, "")
 		path := "claims/" + claim.Claim.Token

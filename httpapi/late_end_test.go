@@ -17,7 +17,7 @@ func TestALateEndIsNotThePersons(t *testing.T) {
 		d.jobs(wire.PutHandler{Kind: "worker", Safety: "journaled"})
 		d.want(d.ask("PUT", "handlers/Pay", wire.PutHandler{Kind: "worker", Safety: "journaled"}, nil), 201, "")
 		d.want(d.ask("POST", "workflow-definitions", oneTask("pay", "Pay"), nil), 201, "")
-		d.want(d.ask("POST", "lifecycles/job/entities", wire.NewEntity{ID: "hand"}, nil), 201, "")
+		d.want(d.ask("POST", "lifecycles/job/entities", wire.NewEntity{ID: new("hand")}, nil), 201, "")
 		var hand wire.Claimed
 		d.want(d.ask("POST", "lifecycles/job/entities/hand/claims", wire.NewClaim{StepKey: "do", Requester: "admin"}, &hand), 201, "")
 		d.want(d.ask("POST", "lifecycles/job/entities/j/steps/do?waitMs=0", wire.Fire{Requester: "admin"}, nil), 202, "")
@@ -38,7 +38,7 @@ func TestALateEndIsNotThePersons(t *testing.T) {
 		}
 		for _, o := range d.allUncertain(3) {
 			d.want(d.ask("POST", "operations/"+o.ID+"/resolve",
-				wire.Resolve{Effects: []wire.KnownEffect{{Name: "card", Happened: true, Result: []byte(`"ch_1"`)}}, Outcome: "success"}, nil), 200, "")
+				wire.Resolve{Effects: []wire.KnownEffect{{Name: "card", Happened: new(true), Result: []byte(`"ch_1"`)}}, Outcome: "success"}, nil), 200, "")
 		}
 		d.want(d.ask("POST", "claims/"+hand.Claim.Token+"/settle", wire.Settle{Outcome: "success", Data: []byte(`{"late":true}`),
 			Events: []wire.SettleEvent{{Stream: "late", Name: "settled"}}}, nil), 409, fault.LeaseLost)
@@ -56,7 +56,7 @@ func TestALateBodyIsListed(t *testing.T) {
 		d.jobs(wire.PutHandler{Kind: "worker", Safety: "opaque", OnUnknown: "probe"})
 		d.want(d.ask("PUT", "handlers/Pay", wire.PutHandler{Kind: "worker", Safety: "opaque", OnUnknown: "probe"}, nil), 201, "")
 		d.want(d.ask("POST", "workflow-definitions", oneTask("pay", "Pay"), nil), 201, "")
-		d.want(d.ask("POST", "lifecycles/job/entities", wire.NewEntity{ID: "seen"}, nil), 201, "")
+		d.want(d.ask("POST", "lifecycles/job/entities", wire.NewEntity{ID: new("seen")}, nil), 201, "")
 		var runs []string
 		for _, happened := range []string{"false", "true"} {
 			id := map[string]string{"false": "j", "true": "seen"}[happened]
@@ -99,7 +99,7 @@ func TestALateClaimIsListed(t *testing.T) {
 		holdfasttest.Advance(t, d.engine, time.Hour)
 		engine.Of(d.engine).Round(t.Context())
 		o := d.allUncertain(1)[0]
-		d.want(d.ask("POST", "operations/"+o.ID+"/resolve", wire.Resolve{Effects: []wire.KnownEffect{{Name: "card"}, {Name: "$body"}}, Outcome: "failure"}, nil), 200, "")
+		d.want(d.ask("POST", "operations/"+o.ID+"/resolve", wire.Resolve{Effects: []wire.KnownEffect{{Name: "card", Happened: new(false)}, {Name: "$body", Happened: new(false)}}, Outcome: "failure"}, nil), 200, "")
 		var next wire.Claimed
 		claim(&next)
 		d.want(d.ask("POST", "claims/"+late.Claim.Token+"/effects", wire.EffectCall{Name: "card", Result: []byte(`"ch_1"`)}, nil), 409, fault.LeaseLost)

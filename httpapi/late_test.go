@@ -66,7 +66,7 @@ func TestWhatALateWorkerDidIsListed(t *testing.T) {
 		// An operator resolves them as not happened, then the workers come back.
 		for _, o := range d.allUncertain(2) {
 			effect := o.Effects[0].Name
-			d.want(d.ask("POST", "operations/"+o.ID+"/resolve", wire.Resolve{Effects: []wire.KnownEffect{{Name: effect}}, Outcome: "failure"}, nil), 200, "")
+			d.want(d.ask("POST", "operations/"+o.ID+"/resolve", wire.Resolve{Effects: []wire.KnownEffect{{Name: effect, Happened: new(false)}}, Outcome: "failure"}, nil), 200, "")
 		}
 		for range 2 {
 			d.want(d.ask("POST", "tasks/"+step.ID+"/effects", wire.EffectCall{Epoch: step.Epoch, Name: "card", Result: []byte(`"ch_1"`)}, nil), 409, fault.LeaseLost)
@@ -178,7 +178,7 @@ func TestALateHandClaimIsReported(t *testing.T) {
 			engine.Of(d.engine).Round(t.Context())
 		}
 		for _, o := range d.allUncertain(1) {
-			d.want(d.ask("POST", "operations/"+o.ID+"/resolve", wire.Resolve{Effects: []wire.KnownEffect{{Name: "card"}}, Outcome: "failure"}, nil), 200, "")
+			d.want(d.ask("POST", "operations/"+o.ID+"/resolve", wire.Resolve{Effects: []wire.KnownEffect{{Name: "card", Happened: new(false)}}, Outcome: "failure"}, nil), 200, "")
 		}
 		d.want(d.ask("POST", "lifecycles/job/entities/j/claims", wire.NewClaim{StepKey: "do", Requester: "admin"}, nil), 201, "")
 		d.want(d.ask("POST", "claims/"+c.Claim.Token+"/effects", wire.EffectCall{Name: "card", Result: []byte(`"ch_1"`)}, nil), 409, fault.LeaseLost)
@@ -248,7 +248,7 @@ func TestALateWorkerIsReportedWhereAPersonDidItsWork(t *testing.T) {
 			engine.Of(d.engine).Round(t.Context())
 		}
 		for _, o := range d.allUncertain(2) {
-			d.want(d.ask("POST", "operations/"+o.ID+"/resolve", wire.Resolve{Effects: []wire.KnownEffect{{Name: "$body"}}, Outcome: "success"}, nil), 200, "")
+			d.want(d.ask("POST", "operations/"+o.ID+"/resolve", wire.Resolve{Effects: []wire.KnownEffect{{Name: "$body", Happened: new(false)}}, Outcome: "success"}, nil), 200, "")
 		}
 		for _, x := range []wire.Task{action, step} {
 			d.ask("POST", "tasks/"+x.ID+"/complete", wire.CompleteTask{Epoch: x.Epoch}, nil) // whatever the response is

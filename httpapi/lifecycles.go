@@ -169,17 +169,18 @@ func createEntity(c *call, in *createEntityIn) (wire.Entity, error) {
 		return wire.Entity{}, err
 	}
 	b := in.Body
-	if b.ID == "" {
-		b.ID = store.NewID().String()
+	id, err := givenID(b.ID)
+	if err != nil {
+		return wire.Entity{}, err
 	}
 	if err := strictjson.Object(orEmpty(b.Data)); err != nil {
 		return wire.Entity{}, strictjson.Within(err, "/data")
 	}
-	e, err := l.CreateAt(c.ctx(), c.doer(), b.ID, b.Status, orEmpty(b.Data), c.actor())
+	e, err := l.CreateAt(c.ctx(), c.doer(), id, b.Status, orEmpty(b.Data), c.actor())
 	if err != nil {
 		return wire.Entity{}, err
 	}
-	c.w.Header().Set("Location", table.Base+"lifecycles/"+url.PathEscape(in.Name)+"/entities/"+url.PathEscape(b.ID))
+	c.w.Header().Set("Location", table.Base+"lifecycles/"+url.PathEscape(in.Name)+"/entities/"+url.PathEscape(id))
 	return shapes.Entity(in.Name, e), nil
 }
 

@@ -38,7 +38,7 @@ func (d *testAPI) fourKinds() (run string) {
 	d.want(d.ask("POST", "lifecycles/job/entities/j/steps/do?waitMs=0", wire.Fire{Requester: "admin"}, nil), 202, "")
 	d.want(d.ask("POST", "workflow-definitions", oneTask("pay", "Pay"), nil), 201, "")
 	d.want(d.ask("PUT", "wallets/w", wire.PutWallet{}, nil), 200, "")
-	d.want(d.ask("POST", "batches", wire.NewBatch{ID: "b", Wallet: "w", Handler: "Pack", Items: newItems(0, "x")}, nil), 201, "")
+	d.want(d.ask("POST", "batches", wire.NewBatch{ID: new("b"), Wallet: "w", Handler: "Pack", Items: newItems(0, "x")}, nil), 201, "")
 	d.want(d.ask("PUT", "reactions/mail", wire.PutReaction{Events: []string{"*"}, Streams: "^orders$", Handler: "Mail"}, nil), 201, "")
 	d.append("orders", 1)
 	return d.start("pay@1", `{}`).ID
@@ -292,7 +292,7 @@ func TestTheKeyOfAClaimEndsWithItsLeases(t *testing.T) {
 		d.want(d.ask("POST", "workflow-definitions", oneTask("pay", "Pay"), nil), 201, "")
 		d.start("pay@1", `{}`)
 		d.want(d.ask("PUT", "wallets/w", wire.PutWallet{}, nil), 200, "")
-		d.want(d.ask("POST", "batches", wire.NewBatch{ID: "b", Wallet: "w", Handler: "Pack", Items: newItems(0, "x")}, nil), 201, "")
+		d.want(d.ask("POST", "batches", wire.NewBatch{ID: new("b"), Wallet: "w", Handler: "Pack", Items: newItems(0, "x")}, nil), 201, "")
 		first := make(map[string]int64)
 		for _, key := range []string{"first", "second", "third"} {
 			for _, task := range d.keyedOne(key) {
@@ -372,7 +372,7 @@ func TestARenewalTellsOfACancel(t *testing.T) {
 	eachTestAPI(t, elsewhere, func(t *testing.T, d *testAPI) {
 		d.want(d.ask("PUT", "handlers/Pack", wire.PutHandler{Kind: "worker"}, nil), 201, "")
 		d.want(d.ask("PUT", "wallets/w", wire.PutWallet{}, nil), 200, "")
-		d.want(d.ask("POST", "batches", wire.NewBatch{ID: "b", Wallet: "w", Handler: "Pack", Items: newItems(0, "x", "y"), Parallel: 2}, nil), 201, "")
+		d.want(d.ask("POST", "batches", wire.NewBatch{ID: new("b"), Wallet: "w", Handler: "Pack", Items: newItems(0, "x", "y"), Parallel: 2}, nil), 201, "")
 		held := d.claimItems("Pack", 2)
 		if len(held) != 2 {
 			t.Fatalf("claimed %+v, want 2 tasks", held)
@@ -473,7 +473,7 @@ func TestAClaimUnderAKeyPassesOverWhatIsLocked(t *testing.T) {
 	}
 	for _, id := range []string{"first", "second"} {
 		d.want(d.ask("PUT", "wallets/"+id, wire.PutWallet{}, nil), 200, "")
-		d.want(d.ask("POST", "batches", wire.NewBatch{ID: id, Wallet: id, Handler: "Pack", Items: newItems(0, "x")}, nil), 201, "")
+		d.want(d.ask("POST", "batches", wire.NewBatch{ID: new(id), Wallet: id, Handler: "Pack", Items: newItems(0, "x")}, nil), 201, "")
 	}
 	storetest.Queue(t, url, `SELECT 1 FROM holdfast.wallet WHERE id = 'first' FOR UPDATE`, nil, func() {
 		if task := d.keyedOne("items")[0]; task.Context.Batch != "second" {
@@ -500,11 +500,11 @@ func TestWhatWasLostTogetherComesBackApart(t *testing.T) {
 		more := make([]string, of-1)
 		for i := range more {
 			more[i] = fmt.Sprint("more", i)
-			d.want(d.ask("POST", "lifecycles/job/entities", wire.NewEntity{ID: more[i]}, nil), 201, "")
+			d.want(d.ask("POST", "lifecycles/job/entities", wire.NewEntity{ID: new(more[i])}, nil), 201, "")
 			d.want(d.ask("POST", "lifecycles/job/entities/"+more[i]+"/steps/do?waitMs=0", wire.Fire{Requester: "admin"}, nil), 202, "")
 			d.start("pay@1", `{}`)
 		}
-		d.want(d.ask("POST", "batches", wire.NewBatch{ID: "all", Wallet: "w", Handler: "Pack", Items: newItems(0, more...), Parallel: of}, nil), 201, "")
+		d.want(d.ask("POST", "batches", wire.NewBatch{ID: new("all"), Wallet: "w", Handler: "Pack", Items: newItems(0, more...), Parallel: of}, nil), 201, "")
 		d.want(d.ask("PUT", "reactions/mail", wire.PutReaction{Events: []string{"*"}, Streams: "^(orders|more.*)$", Handler: "Mail"}, nil), 200, "")
 		for _, name := range more {
 			d.append(name, 1)

@@ -231,7 +231,7 @@ func TestAnotherWorkspacesIDsAreUnknown(t *testing.T) {
 		_, strange := d.newKey("theirs", keys.Admin, 0)
 		us, them := d.as(text), d.as(strange)
 		var made wire.Claimed
-		us.want(us.ask("POST", "lifecycles/invoice/entities", wire.NewEntity{ID: "oursent"}, nil), 201, "")
+		us.want(us.ask("POST", "lifecycles/invoice/entities", wire.NewEntity{ID: new("oursent")}, nil), 201, "")
 		us.want(us.ask("POST", "lifecycles/invoice/entities/oursent/claims", exampleBodies["claimStep"], &made), 201, "")
 		us.want(us.ask("PUT", "reactions/oursrea", wire.PutReaction{Events: []string{"*"}}, nil), 201, "")
 		us.want(us.ask("POST", "streams/oursstr/events", exampleBodies["appendEvents"], nil), 201, "")
@@ -326,7 +326,7 @@ func TestATokenIsOfItsRequester(t *testing.T) {
 			t.Fatal(err)
 		}
 		them := d.as(quiet)
-		us.want(us.ask("POST", "lifecycles/invoice/entities", wire.NewEntity{ID: "i"}, nil), 201, "")
+		us.want(us.ask("POST", "lifecycles/invoice/entities", wire.NewEntity{ID: new("i")}, nil), 201, "")
 		them.want(them.ask("POST", "lifecycles/invoice/entities/i/claims", exampleBodies["claimStep"], nil), 403, fault.Forbidden)
 		them.want(them.ask("POST", "lifecycles/invoice/entities/i/steps/close", exampleBodies["fireStep"], nil), 403, fault.Forbidden)
 		var made wire.Claimed
@@ -385,7 +385,7 @@ func useSecrets(t *testing.T) (path string, log *lockedBuffer, secrets map[strin
 	d.key = made.Secret
 	d.ask("GET", "keys/"+made.Secret, nil, nil) // by mistake
 	d.ask("GET", "keys?cursor="+made.Secret, nil, nil)
-	d.want(d.ask("POST", "lifecycles/invoice/entities", wire.NewEntity{ID: "i"}, nil), 201, "")
+	d.want(d.ask("POST", "lifecycles/invoice/entities", wire.NewEntity{ID: new("i")}, nil), 201, "")
 	var claim wire.Claimed
 	for _, name := range []string{"a token", "a token told again"} {
 		d.want(d.ask("POST", "lifecycles/invoice/entities/i/claims", exampleBodies["claimStep"], &claim, "Idempotency-Key", "k3"), 201, "")

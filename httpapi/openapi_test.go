@@ -512,7 +512,7 @@ func TestRequestsMadeFromTheDocument(t *testing.T) {
 func requestsMadeFromTheDocument(t *testing.T, d *testAPI) {
 	const seed = 7
 	for _, id := range []string{"i1", "i2"} {
-		d.want(d.ask("POST", "lifecycles/invoice/entities", wire.NewEntity{ID: id}, nil), 201, "")
+		d.want(d.ask("POST", "lifecycles/invoice/entities", wire.NewEntity{ID: new(id)}, nil), 201, "")
 	}
 	m := &maker{d.spec(), rand.New(rand.NewPCG(seed, seed))}
 	t.Logf("seed %d", seed)
@@ -607,7 +607,7 @@ func TestGoodAnswersFitTheDocument(t *testing.T) {
 	}
 	var claim wire.Claimed
 	for _, name := range []string{"i", "j", "k"} {
-		good("createEntity", "lifecycles/invoice/entities", wire.NewEntity{ID: name}, nil)
+		good("createEntity", "lifecycles/invoice/entities", wire.NewEntity{ID: new(name)}, nil)
 	}
 	good("fireStep", "lifecycles/invoice/entities/i/steps/close", exampleBodies["fireStep"], nil)
 	good("claimStep", "lifecycles/invoice/entities/j/claims", exampleBodies["claimStep"], &claim)
@@ -623,11 +623,11 @@ func TestGoodAnswersFitTheDocument(t *testing.T) {
 	good("claimStep", "lifecycles/invoice/entities/k/claims", exampleBodies["claimStep"], &claim)
 	good("releaseClaim", "claims/"+claim.Claim.Token+"/release", wire.Release{Reason: "no"}, nil)
 	var fired wire.Fired
-	good("createEntity", "lifecycles/payment/entities", wire.NewEntity{ID: "p"}, nil)
+	good("createEntity", "lifecycles/payment/entities", wire.NewEntity{ID: new("p")}, nil)
 	good("fireStep", "lifecycles/payment/entities/p/steps/pay", wire.Fire{Requester: "any", Input: []byte(`"unknown"`)}, &fired)
 	good("listOperations", "operations?state=uncertain", nil, nil)
 	good("listOperations", "operations?state=contradicted", nil, nil)
-	good("resolveOperation", "operations/"+fired.Operation+"/resolve", wire.Resolve{Effects: []wire.KnownEffect{{Name: "charge", Happened: true, Result: []byte("1")}}}, nil)
+	good("resolveOperation", "operations/"+fired.Operation+"/resolve", wire.Resolve{Effects: []wire.KnownEffect{{Name: "charge", Happened: new(true), Result: []byte("1")}}}, nil)
 	good("putReaction", "reactions/r", wire.PutReaction{Events: []string{"n"}}, nil)
 	good("appendEvents", "streams/s/events", exampleBodies["appendEvents"], nil)
 	var got wire.Leases

@@ -285,12 +285,8 @@ func (c *call) stepOperation(ctx context.Context, l *runengine.ClaimedStep, stat
 }
 
 // resolveStep resolves an uncertain step.
-func resolveStep(c *call, operation string, b wire.Resolve) (wire.Resolved, error) {
-	known := make([]effects.Resolution, len(b.Effects))
-	for i, x := range b.Effects {
-		known[i] = effects.Resolution{Name: x.Name, Ordinal: x.Ordinal, Happened: x.Happened, Result: x.Result}
-	}
-	l, err := runengine.LocalOf(c.api.engine).Executor.Resolve(c.ctx(), c.api.engine, operation, known, b.Outcome, c.actor())
+func resolveStep(c *call, operation string, known []effects.Resolution, outcome string) (wire.Resolved, error) {
+	l, err := runengine.LocalOf(c.api.engine).Executor.Resolve(c.ctx(), c.api.engine, operation, known, outcome, c.actor())
 	if err != nil {
 		return wire.Resolved{}, err
 	}

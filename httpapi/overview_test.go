@@ -27,7 +27,7 @@ func TestTheOverview(t *testing.T) {
 			d.want(d.ask("POST", "workflow-runs/"+r.ID+"/cancel", nil, nil), 200, "")
 			d.worker("Print", "idempotent")
 			d.want(d.ask("PUT", "wallets/w", wire.PutWallet{}, nil), 200, "")
-			d.want(d.ask("POST", "batches", wire.NewBatch{ID: "b", Wallet: "w", Handler: "Print", Open: true}, nil), 201, "")
+			d.want(d.ask("POST", "batches", wire.NewBatch{ID: new("b"), Wallet: "w", Handler: "Print", Open: true}, nil), 201, "")
 			d.want(d.ask("POST", "streams/s/events", `{"events":[{"name":"paid"}]}`, nil), 201, "")
 			d.want(d.ask("PATCH", "scopes/cart/c", `{"n":1}`, nil), 200, "")
 		}

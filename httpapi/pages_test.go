@@ -92,13 +92,13 @@ func TestAPageIsBoundedByItsBytes(t *testing.T) {
 		{"entities", field("id"), 1e6, func(d *testAPI) (string, []string) {
 			all := largeNames("e%02d")
 			for _, id := range all {
-				d.want(d.ask("POST", "lifecycles/invoice/entities", wire.NewEntity{ID: id, Data: large}, nil), 201, "")
+				d.want(d.ask("POST", "lifecycles/invoice/entities", wire.NewEntity{ID: new(id), Data: large}, nil), 201, "")
 			}
 			return "lifecycles/invoice/entities", all
 		}},
 		{"operations", field("subject"), 1e6, func(d *testAPI) (path string, all []string) {
 			for _, id := range largeNames("e%02d") {
-				d.want(d.ask("POST", "lifecycles/invoice/entities", wire.NewEntity{ID: id}, nil), 201, "")
+				d.want(d.ask("POST", "lifecycles/invoice/entities", wire.NewEntity{ID: new(id)}, nil), 201, "")
 				var c wire.Claimed
 				d.want(d.ask("POST", "lifecycles/invoice/entities/"+id+"/claims", wire.NewClaim{StepKey: "close", Requester: "admin"}, &c), 201, "")
 				d.want(d.ask("POST", "claims/"+c.Claim.Token+"/effects", wire.EffectCall{Name: "x"}, nil), 200, "")
@@ -133,7 +133,7 @@ func TestAPageIsBoundedByItsBytes(t *testing.T) {
 			all := largeNames("i%02d")
 			d.want(d.ask("PUT", "wallets/w", wire.PutWallet{AllowNegative: true}, nil), 200, "")
 			d.want(d.ask("PUT", "handlers/h", wire.PutHandler{Kind: "worker"}, nil), 201, "")
-			d.want(d.ask("POST", "batches", wire.NewBatch{ID: "b", Wallet: "w", Handler: "h", Parallel: largeOnes, Items: newItems(1, all...)}, nil), 201, "")
+			d.want(d.ask("POST", "batches", wire.NewBatch{ID: new("b"), Wallet: "w", Handler: "h", Parallel: largeOnes, Items: newItems(1, all...)}, nil), 201, "")
 			for _, x := range d.claimItems("h", largeOnes) {
 				d.want(d.ask("POST", "tasks/"+x.ID+"/complete", wire.CompleteTask{Epoch: x.Epoch, Output: large}, nil), 200, "")
 			}

@@ -205,7 +205,7 @@ func (m *matrix) furnish() {
 	var claim wire.Claimed
 	var hook wire.CreatedWebhook
 	var asked wire.List[wire.Approval]
-	make(201, "POST", "lifecycles/invoice/entities", wire.NewEntity{ID: "nobodys", Data: mark}, nil)
+	make(201, "POST", "lifecycles/invoice/entities", wire.NewEntity{ID: new("nobodys"), Data: mark}, nil)
 	make(201, "POST", "lifecycles/invoice/entities/nobodys/claims", wire.NewClaim{StepKey: "close", Requester: "admin", LeaseMs: day}, &claim)
 	make(201, "PUT", "reactions/nobodys", wire.PutReaction{Events: []string{"*", secretMark}}, nil)
 	for _, name := range []string{"nobodys", "s"} {
@@ -224,7 +224,7 @@ func (m *matrix) furnish() {
 	for _, name := range []string{"nobodys", "h"} {
 		make(201, "PUT", "handlers/"+name, wire.PutHandler{Kind: "worker"}, nil)
 	}
-	make(201, "POST", "batches", wire.NewBatch{ID: "nobodys", Wallet: "w", Handler: "nobodys", Items: []wire.NewItem{{Key: "a", Cost: new(int64(1)), Input: mark}, {Key: "b", Cost: new(int64(1)), Input: mark}}}, nil)
+	make(201, "POST", "batches", wire.NewBatch{ID: new("nobodys"), Wallet: "w", Handler: "nobodys", Items: []wire.NewItem{{Key: "a", Cost: new(int64(1)), Input: mark}, {Key: "b", Cost: new(int64(1)), Input: mark}}}, nil)
 	var taken wire.Tasks
 	make(200, "POST", "tasks/claim", wire.ClaimTasks{Worker: "w1", Handlers: []string{"nobodys"}, Limit: 1, LeaseMs: day}, &taken)
 	m.ids = func(r httpapi.Route) func(string) string {
@@ -329,7 +329,7 @@ func TestTheMatrixOfRefusals(t *testing.T) {
 		holdfasttest.Advance(t, d.engine, time.Minute)
 		m.furnish()
 		us := d.as(strings.TrimPrefix(good["ours"][keys.Admin].header.Get("Authorization"), "Bearer "))
-		us.want(us.ask("POST", "lifecycles/invoice/entities", wire.NewEntity{ID: "i"}, nil), 201, "") // rows that the first use creates exist then: a lifecycle, and the feed
+		us.want(us.ask("POST", "lifecycles/invoice/entities", wire.NewEntity{ID: new("i")}, nil), 201, "") // rows that the first use creates exist then: a lifecycle, and the feed
 		us.want(us.ask("POST", "lifecycles/invoice/entities/i/claims", exampleBodies["claimStep"], nil), 201, "")
 		us.want(us.ask("GET", "feed", nil, nil), 200, "")
 		us.want(d.ask("GET", "keys", nil, nil, "X-Api-Key", us.key), 200, "")

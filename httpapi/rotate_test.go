@@ -26,7 +26,7 @@ func TestARotatedKeyRepeatsItsRequests(t *testing.T) {
 		another.want(another.ask("PUT", "reactions/r", wire.PutReaction{Events: []string{"n"}}, nil), 201, "")
 		for i, first := range chain {
 			id := fmt.Sprint("i", i)
-			another.want(another.ask("POST", "lifecycles/invoice/entities", wire.NewEntity{ID: id}, nil), 201, "")
+			another.want(another.ask("POST", "lifecycles/invoice/entities", wire.NewEntity{ID: new(id)}, nil), 201, "")
 			another.append("s"+id, 1)
 			for _, q := range []struct {
 				method, path string

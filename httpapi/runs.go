@@ -10,7 +10,6 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/httpapi/internal/shapes"
 	"github.com/holdfast-go/holdfast/httpapi/internal/table"
-	"github.com/holdfast-go/holdfast/internal/events"
 	"github.com/holdfast-go/holdfast/internal/remote"
 	"github.com/holdfast-go/holdfast/internal/runengine"
 	"github.com/holdfast-go/holdfast/internal/store"
@@ -173,13 +172,11 @@ type signalIn struct {
 
 func signalRun(c *call, in *signalIn) (wire.Signalled, error) {
 	b := in.Body
-	s := runengine.Signal{Run: in.ID, ID: store.NewID().String(), Type: b.Type, Payload: b.Payload}
-	if b.ID != nil {
-		s.ID = *b.ID
-		if err := strictjson.Text("id", s.ID, events.MaxName); err != nil {
-			return wire.Signalled{}, strictjson.Within(err, "/id")
-		}
+	id, err := givenID(b.ID)
+	if err != nil {
+		return wire.Signalled{}, err
 	}
+	s := runengine.Signal{Run: in.ID, ID: id, Type: b.Type, Payload: b.Payload}
 	fresh, err := runengine.Send(c.ctx(), c.doer(), s)
 	return wire.Signalled{ID: s.ID, Fresh: fresh}, err
 }

@@ -578,7 +578,7 @@ func TestAStepsEffects(t *testing.T) {
 		d.want(d.ask("POST", "operations/"+o.ID+"/resolve", wire.Resolve{}, nil, "X-Holdfast-Workspace", "other"), 404, fault.NotFound)
 		// The operation's id, as workers know it, is one part of the path as well.
 		id := url.PathEscape(r.ID + "/do/1")
-		d.want(d.ask("POST", "operations/"+id+"/resolve", wire.Resolve{Effects: []wire.KnownEffect{{Name: "mail", Happened: true, Result: json.RawMessage(`2`)}}}, &done), 200, "")
+		d.want(d.ask("POST", "operations/"+id+"/resolve", wire.Resolve{Effects: []wire.KnownEffect{{Name: "mail", Happened: new(true), Result: json.RawMessage(`2`)}}}, &done), 200, "")
 		if done.Operation == nil || done.Operation.State != "due" {
 			t.Errorf("resolve returned %+v, want a due operation", done)
 		}
@@ -592,7 +592,7 @@ func TestAStepsEffects(t *testing.T) {
 			d.want(d.ask("POST", "tasks/"+x.ID+"/complete", wire.CompleteTask{Epoch: x.Epoch}, nil), 422, fault.ActionFailed)
 		}
 		o = d.uncertain()
-		d.want(d.ask("POST", "operations/"+o.ID+"/resolve", wire.Resolve{Effects: []wire.KnownEffect{{Name: "last"}}, Outcome: "success"}, &done), 200, "")
+		d.want(d.ask("POST", "operations/"+o.ID+"/resolve", wire.Resolve{Effects: []wire.KnownEffect{{Name: "last", Happened: new(false)}}, Outcome: "success"}, &done), 200, "")
 		if done.Operation != nil {
 			t.Errorf("resolve returned %+v, want no operation", done)
 		}
@@ -678,7 +678,7 @@ func TestAnOpaqueStepIsProbed(t *testing.T) {
 			}
 			o := d.uncertain()
 			var done wire.Resolved
-			d.want(d.ask("POST", "operations/"+o.ID+"/resolve", wire.Resolve{Effects: []wire.KnownEffect{{Name: "$body", Happened: true, Result: json.RawMessage(`{"ref":8}`)}}}, &done), 200, "")
+			d.want(d.ask("POST", "operations/"+o.ID+"/resolve", wire.Resolve{Effects: []wire.KnownEffect{{Name: "$body", Happened: new(true), Result: json.RawMessage(`{"ref":8}`)}}}, &done), 200, "")
 			if r = d.run(r.ID); r.Status != "COMPLETED" || done.Operation != nil || !strings.Contains(string(r.Output), "8") {
 				t.Errorf("%s: got run %+v, want COMPLETED with 8", policy, r)
 			}
@@ -697,7 +697,7 @@ func TestOperationsOfBothKinds(t *testing.T) {
 		for i := range 3 {
 			id := fmt.Sprint("p", i)
 			var fired wire.Fired
-			d.want(d.ask("POST", "lifecycles/payment/entities", wire.NewEntity{ID: id}, nil), 201, "")
+			d.want(d.ask("POST", "lifecycles/payment/entities", wire.NewEntity{ID: new(id)}, nil), 201, "")
 			d.want(d.ask("POST", "lifecycles/payment/entities/"+id+"/steps/pay", wire.Fire{Requester: "any", Input: []byte(`"unknown"`)}, &fired), 202, "")
 			want = append(want, "payment/"+id)
 			d.start("act@1", `{}`)
@@ -786,15 +786,15 @@ func TestARunIsDoneByAURL(t *testing.T) {
 		r = there.start("w@1", `{}`)
 		far.next(t)
 		o := there.uncertain()
-		there.want(there.ask("POST", "operations/"+o.ID+"/resolve", wire.Resolve{Effects: []wire.KnownEffect{{Name: "$body"}}}, nil), 200, "")
+		there.want(there.ask("POST", "operations/"+o.ID+"/resolve", wire.Resolve{Effects: []wire.KnownEffect{{Name: "$body", Happened: new(false)}}}, nil), 200, "")
 		far.next(t)
 		o = there.uncertain() // broken off again
 		far.say(200, `{"state":[]}`)
-		there.want(there.ask("POST", "operations/"+o.ID+"/resolve", wire.Resolve{Effects: []wire.KnownEffect{{Name: "$body"}}}, nil), 200, "")
+		there.want(there.ask("POST", "operations/"+o.ID+"/resolve", wire.Resolve{Effects: []wire.KnownEffect{{Name: "$body", Happened: new(false)}}}, nil), 200, "")
 		far.next(t)
 		o = there.uncertain() // it has acted, whatever the response is
 		far.say(400, `{"message":"no"}`)
-		there.want(there.ask("POST", "operations/"+o.ID+"/resolve", wire.Resolve{Effects: []wire.KnownEffect{{Name: "$body"}}}, nil), 200, "")
+		there.want(there.ask("POST", "operations/"+o.ID+"/resolve", wire.Resolve{Effects: []wire.KnownEffect{{Name: "$body", Happened: new(false)}}}, nil), 200, "")
 		far.next(t)
 		there.runEnds(r.ID, "FAILED") // a refusal is an answer
 
@@ -858,7 +858,7 @@ func TestAJournaledURL(t *testing.T) {
 		if len(o.Effects) != 1 || o.Effects[0].Name != "card" || o.Effects[0].State != "begun" {
 			t.Errorf("got operation %+v, want effect card begun", o)
 		}
-		d.want(d.ask("POST", "operations/"+o.ID+"/resolve", wire.Resolve{Effects: []wire.KnownEffect{{Name: "card"}}}, nil), 200, "")
+		d.want(d.ask("POST", "operations/"+o.ID+"/resolve", wire.Resolve{Effects: []wire.KnownEffect{{Name: "card", Happened: new(false)}}}, nil), 200, "")
 		d.runEnds(r.ID, "COMPLETED")
 	})
 }

@@ -126,7 +126,7 @@ func TestAWorkerDoesAfterEffects(t *testing.T) {
 		for i := range 3 {
 			for _, where := range []string{"default", "other"} {
 				id := fmt.Sprint("n", i)
-				d.want(d.ask("POST", "lifecycles/note/entities", wire.NewEntity{ID: id}, nil, "X-Holdfast-Workspace", where), 201, "")
+				d.want(d.ask("POST", "lifecycles/note/entities", wire.NewEntity{ID: new(id)}, nil, "X-Holdfast-Workspace", where), 201, "")
 				d.want(d.ask("POST", "lifecycles/note/entities/"+id+"/steps/send", wire.Fire{Requester: "admin", Input: []byte(`{"to":7}`)}, nil, "X-Holdfast-Workspace", where), 200, "")
 			}
 		}

@@ -79,7 +79,7 @@ func TestAWorkerSnoozesATask(t *testing.T) {
 			"waiting": func() {
 				d.want(d.ask("PUT", "wallets/w", wire.PutWallet{}, nil), 200, "")
 				d.want(d.ask("POST", "wallets/w/credit", wire.Credit{Points: 7, Reference: "r"}, nil), 200, "")
-				d.want(d.ask("POST", "batches", wire.NewBatch{ID: "b", Wallet: "w", Handler: "Mail", Items: newItems(7, "k")}, nil), 201, "")
+				d.want(d.ask("POST", "batches", wire.NewBatch{ID: new("b"), Wallet: "w", Handler: "Mail", Items: newItems(7, "k")}, nil), 201, "")
 			},
 			"WAITING": func() {
 				d.want(d.ask("POST", "workflow-definitions", oneTask("mail", "Mail"), nil), 201, "")
@@ -118,7 +118,7 @@ func TestAWorkerSnoozesATask(t *testing.T) {
 		d.want(d.ask("PUT", "handlers/Do", wire.PutHandler{Kind: "worker"}, nil), 201, "")
 		d.want(d.ask("PUT", "handlers/May", wire.PutHandler{Kind: "worker"}, nil), 201, "")
 		d.want(d.ask("PUT", "lifecycles/job", mayConfig, nil), 201, "")
-		d.want(d.ask("POST", "lifecycles/job/entities", wire.NewEntity{ID: "j"}, nil), 201, "")
+		d.want(d.ask("POST", "lifecycles/job/entities", wire.NewEntity{ID: new("j")}, nil), 201, "")
 		d.want(d.ask("POST", "lifecycles/job/entities/j/steps/do?waitMs=0", wire.Fire{Requester: "any"}, nil), 202, "")
 		x = d.one("May")
 		d.want(d.ask("POST", "tasks/"+x.ID+"/snooze", wire.SnoozeTask{Epoch: x.Epoch, DelayMs: 1000}, nil), 400, fault.Validation)

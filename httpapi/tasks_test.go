@@ -38,7 +38,7 @@ func (d *testAPI) jobs(h wire.PutHandler) wire.Handler {
 	d.want(d.ask("PUT", "lifecycles/job", jobConfig, nil), 201, "")
 	d.want(d.ask("PUT", "lifecycles/job", jobConfig, nil), 200, "")
 	d.want(d.ask("GET", "lifecycles/job", nil, nil), 200, "")
-	d.want(d.ask("POST", "lifecycles/job/entities", wire.NewEntity{ID: "j", Data: []byte(`{"n":9007199254740993}`)}, nil, "Idempotency-Key", "made"), 201, "")
+	d.want(d.ask("POST", "lifecycles/job/entities", wire.NewEntity{ID: new("j"), Data: []byte(`{"n":9007199254740993}`)}, nil, "Idempotency-Key", "made"), 201, "")
 	return made
 }
 
@@ -231,7 +231,7 @@ func TestAHandlerOverHTTP(t *testing.T) {
 		if fired.Outcome != "success" || !strings.Contains(string(fired.Entity.Data), `9007199254740993`) || !strings.Contains(string(fired.Entity.Data), `"L"`) {
 			t.Errorf("fire returned %+v %s", fired, fired.Entity.Data)
 		}
-		d.want(d.ask("POST", "lifecycles/job/entities", wire.NewEntity{ID: "k"}, nil), 201, "")
+		d.want(d.ask("POST", "lifecycles/job/entities", wire.NewEntity{ID: new("k")}, nil), 201, "")
 		far.say(0, "")
 		d.want(d.ask("POST", "lifecycles/job/entities/k/steps/do", wire.Fire{Requester: "admin"}, &fired), 202, "")
 		if fired.Outcome != "uncertain" {
@@ -266,7 +266,7 @@ func TestKindsOfTasksHaveTheirTurns(t *testing.T) {
 		d.want(d.ask("PUT", "handlers/Pay", wire.PutHandler{Kind: "worker"}, nil), 201, "")
 		d.want(d.ask("POST", "workflow-definitions", oneTask("pay", "Pay"), nil), 201, "")
 		d.want(d.ask("PUT", "wallets/w", wire.PutWallet{}, nil), 200, "")
-		d.want(d.ask("POST", "batches", wire.NewBatch{ID: "b", Wallet: "w", Handler: "Pay", Parallel: 8, Items: newItems(0, "1", "2", "3", "4", "5", "6", "7", "8")}, nil), 201, "")
+		d.want(d.ask("POST", "batches", wire.NewBatch{ID: new("b"), Wallet: "w", Handler: "Pay", Parallel: 8, Items: newItems(0, "1", "2", "3", "4", "5", "6", "7", "8")}, nil), 201, "")
 		for range 4 {
 			d.start("pay@1", `{}`)
 		}

@@ -17,7 +17,7 @@ func TestTheTimesOfAnErrorHaveMilliseconds(t *testing.T) {
 	format := regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$`)
 	inText := regexp.MustCompile(`\d{4}-\d\d-\d\dT[0-9:.]*(Z|[+-]\d\d:\d\d)`)
 	eachTestAPI(t, elsewhere, func(t *testing.T, d *testAPI) {
-		d.want(d.ask("POST", "lifecycles/invoice/entities", wire.NewEntity{ID: "i"}, nil), 201, "")
+		d.want(d.ask("POST", "lifecycles/invoice/entities", wire.NewEntity{ID: new("i")}, nil), 201, "")
 		d.want(d.ask("POST", "lifecycles/invoice/entities/i/claims", wire.NewClaim{StepKey: "close", Requester: "admin"}, nil), 201, "")
 		p := d.want(d.ask("POST", "lifecycles/invoice/entities/i/claims", wire.NewClaim{StepKey: "close", Requester: "admin"}, nil), 409, fault.ClaimFailed)
 		for _, name := range []string{"since", "until"} {

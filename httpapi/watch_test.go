@@ -35,7 +35,7 @@ func TestTheFeedOfEverything(t *testing.T) {
 		d.running()
 		create := func(id, where string) {
 			t.Helper()
-			d.want(d.ask("POST", "lifecycles/invoice/entities", wire.NewEntity{ID: id}, nil, "X-Holdfast-Workspace", where), 201, "")
+			d.want(d.ask("POST", "lifecycles/invoice/entities", wire.NewEntity{ID: new(id)}, nil, "X-Holdfast-Workspace", where), 201, "")
 		}
 		create("before", "default")
 		l := d.watch("")

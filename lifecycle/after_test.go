@@ -271,7 +271,7 @@ func TestAfterEffectOfWhatAPersonResolved(t *testing.T) {
 			if _, err := c.Fail(p.Context(), "who knows"); err != nil {
 				p.Fatal(err)
 			}
-			if _, err := p.resolve(c.Operation(), o, holdfast.Resolution{Name: "card", Happened: true}); err != nil {
+			if _, err := p.resolve(c.Operation(), o, holdfast.Resolution{Name: "card", State: holdfast.EffectDone}); err != nil {
 				p.Fatal(err)
 			}
 		}

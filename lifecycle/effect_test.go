@@ -1092,7 +1092,7 @@ func TestEffectsUnderAClaimTakenByHand(t *testing.T) {
 			}
 			o := w.is(name, "trying", "uncertain")
 			w.wantUnchanged(name)
-			known := []holdfast.Resolution{{Name: "card", Happened: true}}
+			known := []holdfast.Resolution{{Name: "card", State: holdfast.EffectDone}}
 			if _, err := lifecycle.Resolve(w.Context(), w.e, o.ID, known, lifecycle.By("me")); !errors.Is(err, holdfast.ErrValidation) {
 				w.Errorf("%s: resolve without an outcome: got %v, want ErrValidation", name, err)
 			}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/effects"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/lifecycle"
 )
@@ -143,7 +144,7 @@ func TestALateCallIsReported(t *testing.T) {
 func (l *late) resolve(name string, happened bool, o lifecycle.Outcome) {
 	l.Helper()
 	operation := l.get("b").Claimed.ID
-	if _, err := lifecycle.Resolve(l.Context(), l.e, operation, []holdfast.Resolution{{Name: name, Happened: happened}}, lifecycle.EndWith(o), lifecycle.By("someone")); err != nil {
+	if _, err := lifecycle.Resolve(l.Context(), l.e, operation, []holdfast.Resolution{{Name: name, State: holdfast.EffectState(effects.StateOf(happened))}}, lifecycle.EndWith(o), lifecycle.By("someone")); err != nil {
 		l.Fatal(err)
 	}
 }

@@ -291,9 +291,9 @@ func TestAnEffectUnderALease(t *testing.T) {
 			if err != nil || lifecycleengine.HandlerOf(ctx, engine.Of(w.e), p.Operation) != "Act" {
 				t.Fatalf("%+v, %v", p, err)
 			}
-			known := []holdfast.Resolution{{Name: "charge", Happened: end != lifecycle.Failure, Result: []byte("7")}}
+			known := []holdfast.Resolution{{Name: "charge", State: holdfast.EffectDone, Result: []byte("7")}}
 			if end == lifecycle.Failure {
-				known[0].Result = nil
+				known[0].State, known[0].Result = holdfast.EffectNotDone, nil
 			}
 			if _, err := lifecycle.Resolve(ctx, w.e, all[0].ID, known, lifecycle.EndWith(end), lifecycle.By("mia")); err != nil {
 				t.Fatal(err)

@@ -67,7 +67,9 @@ func Resolve(ctx context.Context, e *holdfast.Engine, id string, known []holdfas
 	for _, option := range o {
 		option.resolve(&with)
 	}
-	all := mapped(known, func(r holdfast.Resolution) effects.Resolution { return effects.Resolution(r) })
+	all := mapped(known, func(r holdfast.Resolution) effects.Resolution {
+		return effects.Resolution{Name: r.Name, Ordinal: r.Ordinal, State: effects.State(r.State), Result: r.Result}
+	})
 	p, err := lifecycleengine.Resolve(ctx, engine.Of(e), id, all, lifecycleengine.Outcome(with.ending), with.actor)
 	return operation(p), err
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/effects"
 	"github.com/holdfast-go/holdfast/lifecycle"
 )
 
@@ -69,10 +70,12 @@ func (w *fxWorld) seenBy(id string) []string {
 }
 
 func fxHappened(i, result int) holdfast.Resolution {
-	return holdfast.Resolution{Name: fmt.Sprintf("e%d", i), Happened: true, Result: fmt.Append(nil, result)}
+	return holdfast.Resolution{Name: fmt.Sprintf("e%d", i), State: holdfast.EffectDone, Result: fmt.Append(nil, result)}
 }
 
-func fxDidNot(i int) holdfast.Resolution { return holdfast.Resolution{Name: fmt.Sprintf("e%d", i)} }
+func fxDidNot(i int) holdfast.Resolution {
+	return holdfast.Resolution{Name: fmt.Sprintf("e%d", i), State: holdfast.EffectNotDone}
+}
 
 // last returns the name and the actor of an entity's last event.
 func (w *fxWorld) last(id string) string {
@@ -172,7 +175,7 @@ func TestResolveTheBody(t *testing.T) {
 				w.Fatal("no panic")
 			}
 			o := w.is(id, "wrapping", "uncertain")
-			got, err := w.resolve(o.ID, "", holdfast.Resolution{Name: "$body", Happened: happened})
+			got, err := w.resolve(o.ID, "", holdfast.Resolution{Name: "$body", State: holdfast.EffectState(effects.StateOf(happened))})
 			if err != nil || got != nil {
 				w.Fatalf("resolve returned %+v, %v, want no operation", got, err)
 			}
@@ -206,7 +209,7 @@ func TestResolveTheBodyInParts(t *testing.T) {
 			w.Fatal("no panic")
 		}
 		o := w.is("b", "wrapping", "uncertain")
-		if _, err := w.resolve(o.ID, "", holdfast.Resolution{Name: "$body", Happened: true}); err != nil {
+		if _, err := w.resolve(o.ID, "", holdfast.Resolution{Name: "$body", State: holdfast.EffectDone}); err != nil {
 			w.Fatal(err)
 		}
 		if _, err := w.resolve(o.ID, "", fxHappened(0, 1)); err != nil {
@@ -287,10 +290,12 @@ func TestWhatCannotBeResolved(t *testing.T) {
 			want      error
 		}{
 			"no such operation": {"none", []holdfast.Resolution{fxDidNot(0)}, "", holdfast.ErrNotFound},
-			"no such effect":    {o.ID, []holdfast.Resolution{{Name: "e9"}}, "", holdfast.ErrNotFound},
-			"no such ordinal":   {o.ID, []holdfast.Resolution{{Name: "e0", Ordinal: 1}}, "", holdfast.ErrNotFound},
-			"one of two":        {o.ID, []holdfast.Resolution{fxHappened(0, 1), {Name: "e9"}}, "", holdfast.ErrNotFound},
-			"no JSON":           {o.ID, []holdfast.Resolution{{Name: "e0", Happened: true, Result: []byte(`{"a"`)}}, "", holdfast.ErrValidation},
+			"no such effect":    {o.ID, []holdfast.Resolution{fxDidNot(9)}, "", holdfast.ErrNotFound},
+			"no such ordinal":   {o.ID, []holdfast.Resolution{{Name: "e0", Ordinal: 1, State: holdfast.EffectNotDone}}, "", holdfast.ErrNotFound},
+			"one of two":        {o.ID, []holdfast.Resolution{fxHappened(0, 1), fxDidNot(9)}, "", holdfast.ErrNotFound},
+			"no JSON":           {o.ID, []holdfast.Resolution{{Name: "e0", State: holdfast.EffectDone, Result: []byte(`{"a"`)}}, "", holdfast.ErrValidation},
+			"no state":          {o.ID, []holdfast.Resolution{{Name: "e0"}}, "", holdfast.ErrValidation},
+			"result, not done":  {o.ID, []holdfast.Resolution{{Name: "e0", State: holdfast.EffectNotDone, Result: []byte(`1`)}}, "", holdfast.ErrValidation},
 			"no outcome":        {o.ID, []holdfast.Resolution{fxDidNot(0)}, "maybe", holdfast.ErrValidation},
 		} {
 			if _, err := w.resolve(c.operation, c.outcome, c.known...); !errors.Is(err, c.want) {

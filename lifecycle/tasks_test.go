@@ -515,7 +515,7 @@ func TestAWorkerTriesAgain(t *testing.T) {
 			y.lapse()
 		}
 		y.is("doing uncertain")
-		if _, err := lifecycle.Resolve(y.ctx, y.e, op, []holdfast.Resolution{{Name: "$body"}}, lifecycle.By("ann")); err != nil {
+		if _, err := lifecycle.Resolve(y.ctx, y.e, op, []holdfast.Resolution{{Name: "$body", State: holdfast.EffectNotDone}}, lifecycle.By("ann")); err != nil {
 			t.Fatal(err)
 		}
 		y.is("new")

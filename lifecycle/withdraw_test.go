@@ -52,7 +52,7 @@ func TestNoWorkerComes(t *testing.T) {
 		if all := y.take("Do"); len(all) != 0 {
 			y.t.Errorf("claimed %+v, want nothing", all)
 		}
-		known := []holdfast.Resolution{{Name: "charge", Happened: true, Result: []byte(`1`)}}
+		known := []holdfast.Resolution{{Name: "charge", State: holdfast.EffectDone, Result: []byte(`1`)}}
 		if _, err := lifecycle.Resolve(y.ctx, y.e, op, known, lifecycle.EndWith(lifecycle.Success), lifecycle.By("mia")); err != nil {
 			y.t.Error(err)
 		}
@@ -98,7 +98,7 @@ func TestWithdraw(t *testing.T) {
 		if _, err := workers(y.e).Complete(y.ctx, leaseOf(x), remote.Result{}); fault.CodeOf(err) != fault.LeaseLost {
 			y.t.Errorf("the late worker got %v, want LEASE_LOST", err)
 		}
-		if _, err := lifecycle.Resolve(y.ctx, y.e, op, []holdfast.Resolution{{Name: "charge"}}, lifecycle.EndWith(lifecycle.Failure), lifecycle.By("mia")); err != nil {
+		if _, err := lifecycle.Resolve(y.ctx, y.e, op, []holdfast.Resolution{{Name: "charge", State: holdfast.EffectNotDone}}, lifecycle.EndWith(lifecycle.Failure), lifecycle.By("mia")); err != nil {
 			y.t.Error(err)
 		}
 		y.is("new")

@@ -317,7 +317,7 @@ func (r *runStage) ask() runengine.Ask {
 func (r *runStage) resolve(happened bool, outcome string) call {
 	l := r.l
 	return func(ctx context.Context, e *holdfast.Engine) (any, error) {
-		known := effects.Resolution{Name: "charge", Happened: happened}
+		known := effects.Resolution{Name: "charge", State: effects.StateOf(happened)}
 		if happened {
 			known.Result = []byte(`"yes"`)
 		}
@@ -465,7 +465,11 @@ func (s *entityStage) calls() map[string]call {
 				return []any{now, string(result)}, err
 			}
 			all["resolve "+name+" "+string(state)] = func(ctx context.Context, e *holdfast.Engine) (any, error) {
-				return effects.Resolve(ctx, engine.Of(e), s.at, ticket, name, 0, state, []byte(`1`))
+				known := effects.Resolution{Name: name, State: state}
+				if state == effects.Done {
+					known.Result = []byte(`1`)
+				}
+				return effects.Resolve(ctx, engine.Of(e), s.at, ticket, known)
 			}
 		}
 	}

@@ -163,8 +163,8 @@ func (h driver) resolve(l *runengine.ClaimedStep) error {
 	for _, x := range journal {
 		if x.State == effects.Begun {
 			what := map[string]string{"charge": "charge", effects.Body: "mail"}[x.Name]
-			k := effects.Resolution{Name: x.Name, Ordinal: x.Ordinal, Happened: h.w.called(h.ctx, what) > 0}
-			if k.Happened {
+			k := effects.Resolution{Name: x.Name, Ordinal: x.Ordinal, State: effects.StateOf(h.w.called(h.ctx, what) > 0)}
+			if k.State == effects.Done {
 				k.Result = []byte(`"known"`)
 			}
 			known = append(known, k)

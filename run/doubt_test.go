@@ -80,9 +80,9 @@ func (b *bench) uncertain(status string) {
 // resolve resolves an effect of the step.
 func (b *bench) resolve(name string, happened bool) {
 	b.t.Helper()
-	known := holdfast.Resolution{Name: name, Happened: happened}
+	known := holdfast.Resolution{Name: name, State: holdfast.EffectNotDone}
 	if happened {
-		known.Result = []byte(`"yes"`)
+		known.State, known.Result = holdfast.EffectDone, []byte(`"yes"`)
 	}
 	r, err := run.Resolve(b.ctx, b.e, b.doubtful(), []holdfast.Resolution{known}, run.By("ann"))
 	if b.ok(err); r.ID != b.id {
@@ -117,10 +117,10 @@ func TestResolveEndsAStep(t *testing.T) {
 			if _, err := run.Resolve(b.ctx, e, operation, nil, run.EndWith("other")); !errors.Is(err, holdfast.ErrValidation) {
 				t.Errorf("resolved with another outcome: got %v, want ErrValidation", err)
 			}
-			if _, err := run.Resolve(b.ctx, e, operation, []holdfast.Resolution{{Name: "", Happened: true}}); !errors.Is(err, holdfast.ErrValidation) {
+			if _, err := run.Resolve(b.ctx, e, operation, []holdfast.Resolution{{Name: "", State: holdfast.EffectDone}}); !errors.Is(err, holdfast.ErrValidation) {
 				t.Errorf("resolved an effect without a name: got %v, want ErrValidation", err)
 			}
-			r, err := run.Resolve(b.ctx, e, operation, []holdfast.Resolution{{Name: "$body", Happened: true}}, run.EndWith(outcome), run.By("ann"))
+			r, err := run.Resolve(b.ctx, e, operation, []holdfast.Resolution{{Name: "$body", State: holdfast.EffectDone}}, run.EndWith(outcome), run.By("ann"))
 			if err != nil || r.Status != status {
 				t.Errorf("ended with %s: got %s, %v, want %s", outcome, r.Status, err, status)
 			}
@@ -163,7 +163,7 @@ func TestResolveStoresWhatIsKnown(t *testing.T) {
 			_, err := run.Resolve(b.ctx, e, operation, all, o...)
 			return err
 		}
-		card, mail := holdfast.Resolution{Name: "card", Happened: true, Result: []byte(`"c"`)}, holdfast.Resolution{Name: "mail", Happened: true, Result: []byte(`"m"`)}
+		card, mail := holdfast.Resolution{Name: "card", State: holdfast.EffectDone, Result: []byte(`"c"`)}, holdfast.Resolution{Name: "mail", State: holdfast.EffectDone, Result: []byte(`"m"`)}
 		end := []run.ResolveOption{run.EndWith(run.Failure)}
 		if err := resolve(end, card); !errors.Is(err, holdfast.ErrConflict) {
 			t.Errorf("ended although an effect is unknown: got %v, want ErrConflict", err)
@@ -172,7 +172,7 @@ func TestResolveStoresWhatIsKnown(t *testing.T) {
 			b.ok(resolve(nil, card))
 			b.uncertain("RUNNING")
 		}
-		for _, other := range []holdfast.Resolution{{Name: "card"}, {Name: "card", Happened: true, Result: []byte(`"x"`)}} {
+		for _, other := range []holdfast.Resolution{{Name: "card", State: holdfast.EffectNotDone}, {Name: "card", State: holdfast.EffectDone, Result: []byte(`"x"`)}} {
 			if err := resolve(nil, other, mail); !errors.Is(err, holdfast.ErrConflict) {
 				t.Errorf("contradicted a stored resolution with %+v: got %v, want ErrConflict", other, err)
 			}

@@ -71,6 +71,6 @@ func (b *bench) expireAndResolve(effect string) {
 		b.once()
 	}
 	b.uncertain("RUNNING")
-	_, err := b.executor().Resolve(b.ctx, engine.Of(b.e), runengine.Operation(b.id, "a", 1), []effects.Resolution{{Name: effect}}, "failure", "ann")
+	_, err := b.executor().Resolve(b.ctx, engine.Of(b.e), runengine.Operation(b.id, "a", 1), []effects.Resolution{{Name: effect, State: effects.NotDone}}, "failure", "ann")
 	b.ok(err)
 }

@@ -30,7 +30,7 @@ func TestTheLeaseOfStepsIsChosen(t *testing.T) {
 		close(end)
 		done.Wait()
 	})
-	for _, bad := range []time.Duration{0, time.Millisecond, 25 * time.Hour} {
+	for _, bad := range []time.Duration{-1, time.Millisecond, 25 * time.Hour} {
 		if err := run.Lease(bad).Register(t.Context(), nil); fault.CodeOf(err) != fault.Validation {
 			t.Errorf("lease of %s: got %v, want a validation error", bad, err)
 		}

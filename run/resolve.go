@@ -59,7 +59,7 @@ func Resolve(ctx context.Context, e *holdfast.Engine, operation string, known []
 		if err := effects.CheckCall(strings.TrimPrefix(k.Name, "$"), k.Ordinal); err != nil {
 			return Run{}, err
 		}
-		all[i] = effects.Resolution(k)
+		all[i] = effects.Resolution{Name: k.Name, Ordinal: k.Ordinal, State: effects.State(k.State), Result: k.Result}
 	}
 	l, err := localOf(engine.Of(e)).Executor.Resolve(ctx, engine.Of(e), operation, all, string(with.ending), with.actor)
 	return public(l.Run), err

@@ -50,10 +50,10 @@ func maintenanceOf(e *engine.Engine) *maintenance {
 
 // Lease sets the duration of the lease on a run's step. A crash is detected when the lease expires. While the
 // step runs, the lease is renewed after every third of its duration. The duration must be between 100ms and 24h;
-// the default is 30 seconds. Pass it to [holdfast.Open].
+// 0 means the default of 30 seconds. Pass it to [holdfast.Open].
 func Lease(d time.Duration) holdfast.Part {
 	return part(func(e *holdfast.Engine) error {
-		if d < shortestLease || d > 24*time.Hour {
+		if d != 0 && d < shortestLease || d > 24*time.Hour {
 			return fault.New(fault.Validation, "the lease on run steps must be between %s and 24h, got %s", shortestLease, d)
 		}
 		maintenanceOf(engine.Of(e)).Worker.Lease = d
@@ -241,12 +241,12 @@ func (k *maintenance) transition(ctx context.Context, l *runengine.ClaimedStep) 
 	return runengine.Transit(ctx, transition.On(k.engine), l, f)
 }
 
-// Retention sets the retention of finished runs whose definition does not set one. It must be positive. Without it,
-// such runs are retained forever. Pass it to [holdfast.Open].
+// Retention sets the retention of finished runs whose definition does not set one. It must not be negative. 0
+// means the default: such runs are retained forever. Pass it to [holdfast.Open].
 func Retention(retention time.Duration) holdfast.Part {
 	return part(func(e *holdfast.Engine) error {
-		if retention <= 0 {
-			return fault.New(fault.Validation, "the retention of runs must be positive, got %s", retention)
+		if retention < 0 {
+			return fault.New(fault.Validation, "the retention of runs must not be negative, got %s", retention)
 		}
 		maintenanceOf(engine.Of(e)).Executor.Retention = retention
 		return nil

@@ -98,10 +98,12 @@ var byOthers = []move{
 	}},
 	{"expire", func(w *walk) error { _, err := w.executor().Expire(w.ctx, engine.Of(w.e), w.at); return err }},
 	{"resolve", func(w *walk) error {
-		known := []effects.Resolution{{Name: effects.Body, Happened: w.rnd.IntN(2) == 0}}
+		known := []effects.Resolution{{Name: effects.Body, State: effects.StateOf(w.rnd.IntN(2) == 0)}}
 		return w.settle(known[:w.rnd.IntN(2)], []string{"", "success", "failure"}[w.rnd.IntN(3)])
 	}},
-	{"resolve not done", func(w *walk) error { return w.settle([]effects.Resolution{{Name: effects.Body}}, "") }},
+	{"resolve not done", func(w *walk) error {
+		return w.settle([]effects.Resolution{{Name: effects.Body, State: effects.NotDone}}, "")
+	}},
 }
 
 func (w *walk) fail(f runengine.Failure) error {

@@ -4,7 +4,7 @@ import "encoding/json"
 
 // NewBatch is the request to create a batch.
 type NewBatch struct {
-	ID        string    `json:"id,omitempty" doc:"Generated if empty."`
+	ID        *string   `json:"id,omitempty" doc:"Generated if omitted."`
 	Wallet    string    `json:"wallet" doc:"The wallet that pays for the items."`
 	Handler   string    `json:"handler" doc:"The handler that processes the items."`
 	Parallel  int64     `json:"parallel,omitempty" doc:"Maximum number of items that run at the same time; default 1."`

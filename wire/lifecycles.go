@@ -33,7 +33,7 @@ type Claim struct {
 
 // NewEntity is the request to create an entity. An empty ID is replaced by a generated one.
 type NewEntity struct {
-	ID     string          `json:"id,omitempty"`
+	ID     *string         `json:"id,omitempty" doc:"Generated if omitted."`
 	Status string          `json:"status,omitempty" doc:"Defaults to the config's initial status."`
 	Data   json.RawMessage `json:"data,omitempty" doc:"A JSON object."`
 }
@@ -230,7 +230,7 @@ type Withdraw struct {
 type KnownEffect struct {
 	Name     string          `json:"name"`
 	Ordinal  int             `json:"ordinal,omitempty"`
-	Happened bool            `json:"happened"`
+	Happened *bool           `json:"happened" nullable:"false" doc:"Whether the effect happened."`
 	Result   json.RawMessage `json:"result,omitempty"`
 }
 

@@ -196,7 +196,7 @@ func TestTheWorkerInTypeScript(t *testing.T) {
 		_, err = c.PutReaction(ctx, "mail", wire.PutReaction{Events: []string{"overdue"}, Handler: "Mail"})
 		must(err)
 		for id, cents := range map[string]int{"i-1": 1250, "i-2": 666, "i-3": 0} {
-			_, err = c.CreateEntity(ctx, "invoice", wire.NewEntity{ID: id, Data: fmt.Appendf(nil, `{"cents":%d}`, cents)})
+			_, err = c.CreateEntity(ctx, "invoice", wire.NewEntity{ID: new(id), Data: fmt.Appendf(nil, `{"cents":%d}`, cents)})
 			must(err)
 		}
 

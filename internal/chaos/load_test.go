@@ -209,7 +209,7 @@ func (l *load) change(ctx context.Context, r *rand.Rand) {
 
 // entity creates an entity.
 func (l *load) entity(ctx context.Context, lifecycle, id, capability string) outcome {
-	_, known, _ := submit(ctx, l, capability, with2(api.CreateEntity, lifecycle, wire.NewEntity{ID: id}))
+	_, known, _ := submit(ctx, l, capability, with2(api.CreateEntity, lifecycle, wire.NewEntity{ID: new(id)}))
 	return known
 }
 
@@ -291,7 +291,7 @@ func (l *load) approve(ctx context.Context) {
 // batch creates a batch, in one request or in pages, and later may finalize or cancel it.
 func (l *load) batch(ctx context.Context, r *rand.Rand) {
 	b := batchRecord{id: fmt.Sprintf("b%d", r.Uint64()), wallet: fmt.Sprint("w-", r.IntN(3)), costs: make(map[string]int64)}
-	in := wire.NewBatch{ID: b.id, Wallet: b.wallet, Handler: "Scan", Parallel: 4, Open: r.IntN(3) == 0}
+	in := wire.NewBatch{ID: new(b.id), Wallet: b.wallet, Handler: "Scan", Parallel: 4, Open: r.IntN(3) == 0}
 	page := func(n int) (items []wire.NewItem) {
 		for range n {
 			x := wire.NewItem{Key: fmt.Sprint("k", len(b.costs)), Cost: new(r.Int64N(5))}

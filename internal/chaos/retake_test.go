@@ -125,7 +125,7 @@ func (b *bench) setup(poison int) {
 		b.must(b.c.AppendEvents(ctx, fmt.Sprintf("%s-%d", b.round, i), wire.Append{Events: []wire.NewEvent{{Name: name}}}))
 		b.must(b.c.StartRun(ctx, wire.StartRun{DefinitionID: b.round + "@1", Input: json.RawMessage(`{}`)}))
 	}
-	b.must(b.c.CreateBatch(ctx, wire.NewBatch{ID: b.round, Wallet: "w", Handler: "Item", Parallel: each, Items: items}))
+	b.must(b.c.CreateBatch(ctx, wire.NewBatch{ID: new(b.round), Wallet: "w", Handler: "Item", Parallel: each, Items: items}))
 }
 
 // left returns the tasks that are not done, the blocked streams, and the failed tasks.

@@ -46,12 +46,12 @@ func (l *load) resolve(ctx context.Context, w *world, o wire.Operation) {
 			l.note(func() { l.resolved[o.Subject] = max(l.resolved[o.Subject], len(charges)-1) })
 		}
 		if x.State == "begun" {
-			k := wire.KnownEffect{Name: x.Name, Ordinal: x.Ordinal, Happened: len(charges) > 0}
-			if k.Happened {
+			k := wire.KnownEffect{Name: x.Name, Ordinal: x.Ordinal, Happened: new(len(charges) > 0)}
+			if *k.Happened {
 				k.Result = raw(charges[0].Call)
 			}
 			in.Effects = append(in.Effects, k)
-			complete = complete && x.Name == "$body" && k.Happened
+			complete = complete && x.Name == "$body" && *k.Happened
 		}
 	}
 	switch manual := strings.HasPrefix(o.Subject, "desk/"); {

@@ -128,12 +128,12 @@ func batchFacts(b wire.Batch, before ...string) *table {
 type batchesCreate struct {
 	idempotencyFlags
 	itemsFile
-	Wallet    string `setting:"-" required:"" placeholder:"ID" help:"Wallet that pays for the items."`
-	Handler   string `setting:"-" required:"" placeholder:"NAME" help:"Handler that executes the items."`
-	ID        string `setting:"-" name:"id" placeholder:"ID" help:"Batch id. Default: a new id."`
-	Parallel  int64  `setting:"-" default:"1" placeholder:"N" help:"Maximum number of items in flight. Default: 1."`
-	Attempts  int64  `setting:"-" default:"3" placeholder:"N" help:"Maximum number of attempts per item. Default: 3."`
-	LeaveOpen bool   `setting:"-" help:"Leave the batch open for more items."`
+	Wallet    string  `setting:"-" required:"" placeholder:"ID" help:"Wallet that pays for the items."`
+	Handler   string  `setting:"-" required:"" placeholder:"NAME" help:"Handler that executes the items."`
+	ID        *string `setting:"-" name:"id" placeholder:"ID" help:"Batch id. Default: a new id."`
+	Parallel  int64   `setting:"-" default:"1" placeholder:"N" help:"Maximum number of items in flight. Default: 1."`
+	Attempts  int64   `setting:"-" default:"3" placeholder:"N" help:"Maximum number of attempts per item. Default: 3."`
+	LeaveOpen bool    `setting:"-" help:"Leave the batch open for more items."`
 }
 
 func (c *batchesCreate) Run(ctx context.Context, d *connection) error {

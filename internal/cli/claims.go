@@ -177,7 +177,7 @@ func (c *operationsResolve) Run(ctx context.Context, to *target) error {
 			if err != nil {
 				return err
 			}
-			x.Happened = flag == "--happened"
+			x.Happened = new(flag == "--happened")
 			in.Effects = append(in.Effects, x)
 		}
 	}

@@ -18,10 +18,10 @@ type entitiesCommand struct {
 
 type entitiesCreate struct {
 	idempotencyFlags
-	Lifecycle string `arg:"" help:"Lifecycle name."`
-	ID        string `setting:"-" name:"id" placeholder:"ID" help:"Entity id. Default: a new id."`
-	Status    string `setting:"-" placeholder:"STATUS" help:"Initial status. Default: the lifecycle's initial status."`
-	Data      string `setting:"-" placeholder:"JSON" help:"Entity data: a JSON object, or @FILE."`
+	Lifecycle string  `arg:"" help:"Lifecycle name."`
+	ID        *string `setting:"-" name:"id" placeholder:"ID" help:"Entity id. Default: a new id."`
+	Status    string  `setting:"-" placeholder:"STATUS" help:"Initial status. Default: the lifecycle's initial status."`
+	Data      string  `setting:"-" placeholder:"JSON" help:"Entity data: a JSON object, or @FILE."`
 }
 
 func (c *entitiesCreate) Run(ctx context.Context, to *target) error {

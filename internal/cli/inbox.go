@@ -19,7 +19,7 @@ type inboxCommand struct {
 func (c *inboxCommand) Run(ctx context.Context, d *connection) error {
 	kinds := strings.Join(c.Kind, ",")
 	if c.Counts {
-		n, err := d.CountInbox(ctx, kinds, d.raw())
+		n, err := d.CountInbox(ctx, client.InboxFilter{Kind: kinds}, d.raw())
 		t := &table{heads: []string{"KIND", "ENTRIES"}}
 		for _, x := range n.Counts {
 			t.add(x.Kind, capped(int64(x.Count), x.Capped))

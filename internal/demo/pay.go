@@ -117,9 +117,9 @@ func (d *Demo) resolve(ctx context.Context, a *account, operation string) error 
 	}
 	var known []holdfast.Resolution
 	for _, effect := range p.Effects {
-		r := holdfast.Resolution{Name: effect.Name, Ordinal: effect.Ordinal}
+		r := holdfast.Resolution{Name: effect.Name, Ordinal: effect.Ordinal, State: holdfast.EffectNotDone}
 		if found := b.under(effect.Key, slipCharged); len(found) > 0 {
-			r.Happened = true
+			r.State = holdfast.EffectDone
 			if r.Result, err = json.Marshal(found[0].Receipt); err != nil {
 				return err
 			}

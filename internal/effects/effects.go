@@ -182,10 +182,31 @@ func HolderSays(probed bool) By {
 
 // Resolution is an operator's knowledge of an effect: whether it happened, and its result.
 type Resolution struct {
-	Name     string
-	Ordinal  int
-	Happened bool
-	Result   json.RawMessage
+	Name    string
+	Ordinal int
+	State   State // Done or NotDone
+	Result  json.RawMessage
+}
+
+// StateOf returns the state of an effect that happened, or of one that did not.
+func StateOf(happened bool) State {
+	if happened {
+		return Done
+	}
+	return NotDone
+}
+
+// Check refuses a resolution that does not state an outcome: the zero value must not mean that an effect did not happen.
+func (r Resolution) Check() error {
+	switch {
+	case r.State != Done && r.State != NotDone:
+		return fault.New(fault.Validation, "the resolution of effect %q does not state whether the effect happened", r.Name).With("pointer", "/happened")
+	case r.State == NotDone && len(r.Result) > 0:
+		return fault.New(fault.Validation, "effect %q did not happen, so it has no result: omit the result", r.Name).With("pointer", "/result")
+	case len(r.Result) > 0:
+		return strictjson.Check(r.Result)
+	}
+	return nil
 }
 
 // Agree refuses a resolution that contradicts a known result.
@@ -201,20 +222,18 @@ func Agree(journal []Entry, known []Resolution) error {
 }
 
 // Resolve records the outcome that a person reports for an effect of an uncertain operation.
-func Resolve(ctx context.Context, d store.Doer, at store.Partition, t entities.Ticket, name string, ordinal int, s State, result []byte) (State, error) {
-	if result != nil {
-		if err := strictjson.Check(result); err != nil {
-			return "", err
-		}
+func Resolve(ctx context.Context, d store.Doer, at store.Partition, t entities.Ticket, r Resolution) (State, error) {
+	if err := r.Check(); err != nil {
+		return "", err
 	}
-	state, _, err := end(ctx, d, at, endArgs{t, name, ordinal, s, result, ByPerson})
+	state, _, err := end(ctx, d, at, endArgs{t, r.Name, r.Ordinal, r.State, r.Result, ByPerson})
 	switch {
 	case fault.CodeOf(err) == fault.LeaseLost:
 		return "", fault.New(fault.Conflict, "operation %s is not uncertain: only an uncertain operation can be resolved", t.Operation)
 	case err == nil && state == "":
-		return "", fault.New(fault.NotFound, "operation %s has no effect %q with ordinal %d", t.Operation, name, ordinal)
-	case err == nil && state != s:
-		return state, fault.New(fault.Conflict, "effect %q with ordinal %d is already resolved as %s", name, ordinal, state)
+		return "", fault.New(fault.NotFound, "operation %s has no effect %q with ordinal %d", t.Operation, r.Name, r.Ordinal)
+	case err == nil && state != r.State:
+		return state, fault.New(fault.Conflict, "effect %q with ordinal %d is already resolved as %s", r.Name, r.Ordinal, state)
 	}
 	return state, err
 }

@@ -201,8 +201,8 @@ func (c *fxCrash) resolve(ctx context.Context, hf *holdfast.Engine) (bool, error
 		var known []effects.Resolution
 		for _, x := range p.Effects {
 			if x.State == "begun" {
-				r := effects.Resolution{Name: x.Name, Ordinal: x.Ordinal, Happened: k.calls[x.Key] > 0}
-				if r.Happened {
+				r := effects.Resolution{Name: x.Name, Ordinal: x.Ordinal, State: effects.StateOf(k.calls[x.Key] > 0)}
+				if r.State == effects.Done {
 					r.Result = []byte("7")
 				}
 				known = append(known, r)

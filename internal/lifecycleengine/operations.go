@@ -116,11 +116,7 @@ func Resolve(ctx context.Context, e *engine.Engine, operation string, known []ef
 	var complete bool
 	err = e.Update(ctx, func(ctx context.Context, tx *store.Tx) error {
 		for _, k := range known {
-			state := effects.NotDone
-			if k.Happened {
-				state = effects.Done
-			}
-			if _, err := effects.Resolve(ctx, tx, at, a.Ticket, k.Name, k.Ordinal, state, k.Result); err != nil {
+			if _, err := effects.Resolve(ctx, tx, at, a.Ticket, k); err != nil {
 				return err
 			}
 		}

@@ -402,16 +402,10 @@ func (k *Executor) settle(ctx context.Context, tx *store.Tx, l *ClaimedStep, out
 
 // close records an operator's knowledge of an effect.
 func (l *ClaimedStep) close(ctx context.Context, tx *store.Tx, x effects.Resolution) error {
-	if x.Result != nil {
-		if err := strictjson.Check(x.Result); err != nil {
-			return err
-		}
+	if err := x.Check(); err != nil {
+		return err
 	}
-	state := effects.NotDone
-	if x.Happened {
-		state = effects.Done
-	}
-	n, err := endEffectVerb.DoAt(ctx, tx, l.partition(), endArgs{leasedStep{l.visited(), l.Step.Epoch}, x.Name, x.Ordinal, state, x.Result, effects.ByPerson})
+	n, err := endEffectVerb.DoAt(ctx, tx, l.partition(), endArgs{leasedStep{l.visited(), l.Step.Epoch}, x.Name, x.Ordinal, x.State, x.Result, effects.ByPerson})
 	switch {
 	case err != nil:
 		return err
@@ -419,7 +413,7 @@ func (l *ClaimedStep) close(ctx context.Context, tx *store.Tx, x effects.Resolut
 		return fault.New(fault.Conflict, "operation %s is not uncertain: only an uncertain operation can be resolved", l.Operation())
 	case n.State == "":
 		return fault.New(fault.NotFound, "operation %s has no effect %q with ordinal %d", l.Operation(), x.Name, x.Ordinal)
-	case n.State != state:
+	case n.State != x.State:
 		return fault.New(fault.Conflict, "effect %q with ordinal %d is already recorded as %s", x.Name, x.Ordinal, n.State)
 	}
 	return nil
