@@ -127,6 +127,9 @@ func InWorkspace(ctx context.Context, workspace string) context.Context {
 	return store.InWorkspace(ctx, workspace)
 }
 
+// WorkspaceOf returns the workspace of a context. In a handler, it is the workspace of the work.
+func WorkspaceOf(ctx context.Context) string { return store.WorkspaceOf(ctx) }
+
 // Migration configures a migration.
 type Migration struct {
 	// Log receives the messages of the migration; the default is [slog.Default].

@@ -153,7 +153,7 @@ func (e *Error) With(name string, value any) *Error {
 	return &c
 }
 
-// Wrap returns a copy of the error that wraps a cause. A caller gets the cause through [errors.Unwrap]; the text of the
+// Wrap returns a copy of e that wraps cause. A caller gets the cause through [errors.Unwrap]; the text of the
 // error does not include the cause.
 func (e *Error) Wrap(cause error) *Error {
 	c := *e

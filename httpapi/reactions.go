@@ -185,7 +185,7 @@ func deleteReaction(c *call, in *reactionIn) (*struct{}, error) {
 type listPositionsIn struct {
 	Name    string `path:"name"`
 	Stream  string `query:"stream" arg:"pattern" doc:"List only streams whose names match this regular expression (RE2)."`
-	Blocked *bool  `query:"blocked" doc:"List only streams that are blocked, or only streams that are not."`
+	Blocked *bool  `query:"blocked" doc:"If true, list only blocked streams; if false, only streams that are not blocked. If omitted, list both."`
 	paged
 }
 

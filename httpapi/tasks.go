@@ -322,7 +322,7 @@ func checkEffect(b wire.EffectCall) error {
 		return err
 	}
 	if b.NotDone && len(b.Result) > 0 {
-		return fault.New(fault.Validation, "set either result or notDone, not both")
+		return fault.New(fault.Validation, "result and notDone cannot both be set")
 	}
 	return nil
 }

@@ -95,8 +95,8 @@ type Options struct {
 	// attempts. If it returns "" for a request with a key, the request is refused: 401, AUTH_ERROR. User is required,
 	// unless SharedKeys is set.
 	User func(*http.Request) string
-	// SharedKeys makes all clients share their keys, for a single client or for clients that may see each other's
-	// responses. It replaces User.
+	// SharedKeys puts the keys of all clients into one namespace. Set it, instead of User, only if there is a single
+	// client, or if clients may see each other's responses.
 	SharedKeys bool
 	// TTL is how long a response is stored, and how long an operation that the handler began is remembered. It
 	// must be between a second and a year; the default is 24 hours. After that the request is treated as new.

@@ -45,7 +45,7 @@ func delivery(set func(*lifecycleconfig.AfterEffect)) HandlerOption {
 	}}
 }
 
-// Idempotent declares that a handler may run again.
+// Idempotent declares that it is safe to run a handler again.
 func Idempotent() HandlerOption { return safety(lifecycleconfig.Idempotent) }
 
 // Transactional declares that a handler writes only through [Act.WriteTx].

@@ -286,7 +286,7 @@ func Header(name, value string) StepOption {
 	}}
 }
 
-// Idempotent declares that a step may run again.
+// Idempotent declares that it is safe to run a step again.
 func Idempotent() StepOption { return safety("idempotent") }
 
 // RecordBehind lets an [Idempotent] task be recorded while the next one already runs, if that is declared RecordBehind

@@ -116,10 +116,10 @@ func (k *maintenance) rouse(ctx context.Context) {
 		shards, err := store.Shards(ctx, k.engine)
 		woken, err := store.OnShards(shards, err, func(at store.Partition) (int, error) { return k.rouseShard(ctx, at.Shard) })
 		if woken > 0 {
-			k.engine.Log().Warn("woke runs that still waited although their signal had arrived", "woken", woken)
+			k.engine.Log().Warn("woke runs that were still waiting although their signal had arrived", "woken", woken)
 		}
 		if err != nil && ctx.Err() == nil {
-			k.engine.Log().Warn("failed to find runs that still wait although their signal has arrived", "error", err)
+			k.engine.Log().Warn("failed to find or wake runs that are still waiting although their signal has arrived", "error", err)
 		}
 		if clock.Wait(ctx, clock.Jitter(rouseEvery)) != nil {
 			return

@@ -16,10 +16,11 @@ type Projection struct {
 	clear func(context.Context, holdfast.Tx) error
 }
 
-// Project makes a projection. apply writes the changes that an event causes; clear removes everything that apply has
-// ever written, for [Projection.Rebuild]. Both must write only through the transaction that they get, and must have no
+// Project makes a projection. apply writes the changes that an event causes. clear, for [Projection.Rebuild], removes
+// everything that apply has written for the events of the context's workspace ([holdfast.WorkspaceOf]), and nothing of
+// another workspace, because only the events of that workspace are applied again. Both must write only through the transaction that they get, and must have no
 // other effects, because they may run again. As for [React], a projection exists only in the workspaces that its options
-// list: without a list, only in the default workspace.
+// list or, without a list, in the default workspace.
 func Project(name string, sel Select, apply func(context.Context, holdfast.Tx, Event) error,
 	clear func(context.Context, holdfast.Tx) error, o Options) *Projection {
 	body := func(_ context.Context, d *Delivery) error {
@@ -40,13 +41,14 @@ func (p *Projection) Rebuild(ctx context.Context, e *holdfast.Engine) error {
 	return err
 }
 
-// Progress describes how many events a reaction has handled, over all its streams.
+// Progress describes how far a reaction has come, over all its streams.
 type Progress struct {
 	Streams int
 	Behind  int // streams that have work
 	Blocked int
-	// Handled and Events count versions. A reaction that selects events by name skips some
-	// versions.
+	// Events counts, in each stream, the versions up to the last one that concerns the reaction, and Handled those up
+	// to its watermark. Both include versions that the reaction does not select or that are no longer stored, so Handled
+	// is equal to Events if no stream is behind.
 	Handled, Events int64
 }
 

@@ -93,13 +93,13 @@ func Snooze(after time.Duration) error { return &reactions.Snoozed{After: after}
 
 // React returns a reaction, which calls f for every event that sel selects, in the order of each stream. A reaction
 // begins with the oldest stored event or, with o.FromNow, with the first event after its registration. Pass the
-// reaction to [holdfast.Open], which registers it in the workspaces that o lists: without a list, only in the default
-// workspace. Any number of nodes serve it while [holdfast.Engine.Run] runs.
+// reaction to [holdfast.Open], which registers it in the workspaces that o lists or, without a list, only in the
+// default workspace. Any number of nodes serve it while [holdfast.Engine.Run] runs.
 //
-// An event is delivered until f returns nil for it. It is delivered again after a failure, and if the node crashes
-// before the acknowledgement is recorded. Writes through [Delivery.WriteTx] are applied once. A failed event is retried
-// after a pause. After the last attempt, or immediately if the error is [holdfast.NonRetryable], the stream is blocked, for
-// this reaction only (see [Unblock]).
+// An event is acknowledged once f returns nil for it. If f returns an error, the event is delivered again after a pause. If the
+// node crashes before the acknowledgement is recorded, the event is delivered again too. Writes through [Delivery.WriteTx] are
+// applied once. After the last attempt, or immediately if the error is [holdfast.NonRetryable], the stream is blocked for this
+// reaction only (see [Unblock]) or, with o.SkipOnError, the event is skipped.
 func React(name string, sel Select, f func(context.Context, *Delivery) error, o Options) holdfast.Part {
 	return &reaction{name: name, sel: sel, body: f, o: o}
 }

@@ -156,8 +156,9 @@ func sealedSize(plain int) int {
 	return len(sealedHead) + base64.StdEncoding.EncodedLen(plain+nonceAndTag) + len(sealedTail)
 }
 
-// checkPlain rejects data that cannot be encrypted, or that would not be decrypted to the same
-// event.
+// checkPlain rejects an event with a subject whose name is invalid, whose data is already encrypted or would be too large
+// when encrypted, or whose data is not valid JSON: the append sees only the encrypted form and cannot check the data
+// inside.
 func checkPlain(e *Event) error {
 	if e.Subject == "" {
 		return nil

@@ -11,7 +11,7 @@ import (
 )
 
 type keysCommand struct {
-	Create keysCreate `cmd:"" help:"Create an API key and print it once."`
+	Create keysCreate `cmd:"" help:"Create an API key and print it. It is shown only once."`
 	List   keysList   `cmd:"" help:"List the API keys of a workspace."`
 	Show   keysShow   `cmd:"" help:"Show an API key without its secret."`
 	Rotate keysRotate `cmd:"" help:"Replace an API key with a new key that has the same permissions."`

@@ -43,7 +43,7 @@ func (e *Entry) approval() {
 
 func (e *Entry) overdueSignal() {
 	e.Subject = e.Facts[0] + "/" + e.Facts[1]
-	e.Reason = fmt.Sprintf("Step %q still waits for a signal although its deadline has passed, so no node serves the timers of runs.", e.Facts[1])
+	e.Reason = fmt.Sprintf("Step %q is still waiting for a signal although its deadline has passed, so no node serves the timers of runs.", e.Facts[1])
 }
 
 // Missing returns how many points a PAUSED batch lacks.

@@ -49,10 +49,7 @@ func (g *gate) wait() time.Duration {
 	if g.silent > 0 {
 		room = 1
 	}
-	switch left := g.until.Sub(g.now()); {
-	case left > maxRetryAfter: // the clock was set back
-		g.until = time.Time{}
-	case left > 0:
+	if left := g.until.Sub(g.now()); left > 0 {
 		return left
 	}
 	if g.busy >= room {
