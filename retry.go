@@ -18,6 +18,6 @@ type RetryPolicy struct {
 	// Multiplier is the factor by which the pause grows with each failure; the default is 2, and 1 keeps the pause
 	// constant. Reactions accept only 1 and 2, after-effects only 2.
 	Multiplier float64
-	// MaxBackoff is the longest pause; the default is five minutes.
+	// MaxBackoff is the longest pause, at least Backoff; the default is five minutes, or Backoff if that is longer.
 	MaxBackoff time.Duration
 }

@@ -128,9 +128,12 @@ type ItemFilter struct {
 	Status ItemStatus
 }
 
-// ListItems iterates over the items of a batch, in order.
+// ListItems iterates over the items of a batch, in order. If the batch does not exist, the error is [holdfast.ErrNotFound].
 func ListItems(ctx context.Context, d holdfast.Doer, id string, f ItemFilter) iter.Seq2[ItemInfo, error] {
-	return store.Seq(func(after batchengine.Item, limit int) ([]batchengine.Item, error) {
+	return store.SeqIn(func() error {
+		_, err := batchengine.Get(ctx, store.DoerOf(d), id)
+		return err
+	}, func(after batchengine.Item, limit int) ([]batchengine.Item, error) {
 		return batchengine.Items(ctx, store.DoerOf(d), id, after.N, string(f.Status), limit)
 	}, func(i batchengine.Item) ItemInfo {
 		return ItemInfo{Key: i.Key, Status: ItemStatus(i.State), Decision: Decision(i.Decision), Cost: i.Cost, Attempts: int(i.Attempts()), Output: i.Output, Error: i.Error}

@@ -340,6 +340,9 @@ func (k *Kind[I, O]) Register(_ context.Context, e *holdfast.Engine) error {
 	if p.Backoff < 0 || p.MaxBackoff < 0 || p.Multiplier < 0 || p.Multiplier > 0 && p.Multiplier < 1 {
 		return fault.New(fault.Validation, "batch kind %q: Backoff (%s) and MaxBackoff (%s) must not be negative, and Multiplier (%g) must be at least 1, or 0 for the default", k.name, p.Backoff, p.MaxBackoff, p.Multiplier)
 	}
+	if p.MaxBackoff > 0 && p.MaxBackoff < p.Backoff {
+		return fault.New(fault.Validation, "batch kind %q: MaxBackoff (%s) must not be less than Backoff (%s)", k.name, p.MaxBackoff, p.Backoff)
+	}
 	w.Backoff = func(n int64) time.Duration { return clock.Backoff(p.Backoff, p.Multiplier, p.MaxBackoff, n) }
 	e.Background(w.Run)
 	engine.Of(e).Serves(w.WorkKinds)

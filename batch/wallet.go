@@ -83,7 +83,10 @@ func Credit(ctx context.Context, d holdfast.Doer, wallet string, points int64, r
 
 // ReadLedger iterates over the rows of a wallet's ledger, in order, starting at row number from.
 func ReadLedger(ctx context.Context, d holdfast.Doer, wallet string, from int64) iter.Seq2[Entry, error] {
-	return store.Seq(func(last wallets.Entry, limit int) ([]wallets.Entry, error) {
+	return store.SeqIn(func() error {
+		_, err := wallets.Get(ctx, store.DoerOf(d), wallet)
+		return err
+	}, func(last wallets.Entry, limit int) ([]wallets.Entry, error) {
 		return wallets.Ledger(ctx, store.DoerOf(d), wallet, cmp.Or(last.N, max(from-1, 0)), limit)
 	}, func(e wallets.Entry) Entry { return Entry{e.N, e.Delta, e.Balance, e.Reason, e.Reference, e.At} })
 }

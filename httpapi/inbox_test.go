@@ -136,7 +136,7 @@ var inboxCases = []struct {
 		d.define(`{"name":"hear","version":"1","steps":[{"name":"paid","type":"event","signal":"paid","timeoutMs":60000}]}`)
 		d.start("hear@1", `{}`)
 		d.advance(2 * time.Minute)
-	}, "/paid", `Step "paid" still waits for a signal although its deadline has passed`, "", true},
+	}, "/paid", `Step "paid" is still waiting for a signal although its deadline has passed`, "", true},
 	{inbox.PausedBatch, func(d *testAPI) {
 		d.worker("Print", "idempotent")
 		d.want(d.ask("PUT", "wallets/w", wire.PutWallet{}, nil), 200, "")

@@ -152,7 +152,10 @@ type Event struct {
 
 // ReadHistory iterates over the events of an entity, starting at version from.
 func (l *Lifecycle[E]) ReadHistory(ctx context.Context, d holdfast.Doer, id string, from int64) iter.Seq2[Event, error] {
-	return store.Seq(func(after events.Event, limit int) ([]events.Event, error) {
+	return store.SeqIn(func() error {
+		_, err := l.inner.Get(ctx, store.DoerOf(d), id)
+		return err
+	}, func(after events.Event, limit int) ([]events.Event, error) {
 		start := from
 		if after.Name != "" {
 			start = after.Version + 1
@@ -183,7 +186,10 @@ type Refusal struct {
 // ListRefusals iterates over the refusals on an entity, the latest first. Refusals are recorded shortly after they
 // happen, outside of transactions, and retained for a week. A node that crashes may lose the last ones.
 func (l *Lifecycle[E]) ListRefusals(ctx context.Context, e *holdfast.Engine, id string) iter.Seq2[Refusal, error] {
-	return store.Seq(func(after refusals.Refusal, limit int) ([]refusals.Refusal, error) {
+	return store.SeqIn(func() error {
+		_, err := l.inner.Get(ctx, engine.Of(e), id)
+		return err
+	}, func(after refusals.Refusal, limit int) ([]refusals.Refusal, error) {
 		return l.inner.Refusals(ctx, engine.Of(e), id, after.Cursor(), limit)
 	}, func(r refusals.Refusal) Refusal {
 		return Refusal{r.Action, r.Requester, r.Actor, r.Node, fault.Code(r.Code), r.Version, r.Operation, r.Epoch, r.StandsFor, r.Detail, r.At}

@@ -144,7 +144,7 @@ func TestALateCallIsReported(t *testing.T) {
 func (l *late) resolve(name string, happened bool, o lifecycle.Outcome) {
 	l.Helper()
 	operation := l.get("b").Claimed.ID
-	if _, err := lifecycle.Resolve(l.Context(), l.e, operation, []holdfast.Resolution{{Name: name, State: holdfast.EffectState(effects.StateOf(happened))}}, lifecycle.EndWith(o), lifecycle.By("someone")); err != nil {
+	if _, err := lifecycle.Resolve(l.Context(), l.e, operation, []holdfast.Resolution{{Name: name, State: holdfast.EffectState(effects.StateOf(happened))}}, append(ending(o), lifecycle.By("someone"))...); err != nil {
 		l.Fatal(err)
 	}
 }

@@ -295,7 +295,7 @@ func TestAnEffectUnderALease(t *testing.T) {
 			if end == lifecycle.Failure {
 				known[0].State, known[0].Result = holdfast.EffectNotDone, nil
 			}
-			if _, err := lifecycle.Resolve(ctx, w.e, all[0].ID, known, lifecycle.EndWith(end), lifecycle.By("mia")); err != nil {
+			if _, err := lifecycle.Resolve(ctx, w.e, all[0].ID, known, append(ending(end), lifecycle.By("mia"))...); err != nil {
 				t.Fatal(err)
 			}
 			status := map[lifecycle.Outcome]string{"": "closed", lifecycle.Success: "closed", lifecycle.Failure: "open"}[end]

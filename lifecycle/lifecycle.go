@@ -79,8 +79,8 @@ func MustParse[E any](config []byte) *Lifecycle[E] {
 func (l *Lifecycle[E]) Name() string { return l.inner.Name() }
 
 // Action sets the function that executes a step. It runs without an open transaction: it writes to the database
-// through [Act.WriteTx], and performs external side effects through [holdfast.Effect]. Action panics if the name is
-// already used, because that is a bug in the program's setup.
+// through [Act.WriteTx], and performs external side effects through [holdfast.Effect]. If the name is empty or already
+// used, [holdfast.Open] returns [holdfast.ErrValidation].
 func (l *Lifecycle[E]) Action(name string, f func(context.Context, *Act[E]) error, o ...HandlerOption) *Lifecycle[E] {
 	return l.handle("action", name, f, o)
 }
@@ -112,7 +112,7 @@ func (l *Lifecycle[E]) RecoveredBy(by ...Janitor) *Lifecycle[E] {
 
 // InWorkspaces restricts the lifecycle to the given workspaces: it is registered in these workspaces when the engine
 // opens, and refused in all others. Without it, the lifecycle is registered in "default" when the engine opens, and in
-// any other workspace when it is first used there.
+// any other workspace when it is first used there. An empty list is an error.
 func (l *Lifecycle[E]) InWorkspaces(workspaces ...string) *Lifecycle[E] {
 	l.inner.In(workspaces...)
 	return l

@@ -58,7 +58,7 @@ func GetOperation(ctx context.Context, d holdfast.Doer, id string) (Operation, e
 //   - If none happened, the operation ends, and the entity returns to the status that the step started from.
 //
 // With [EndWith], the operation ends with that outcome instead. If the outcome of an effect is then still unknown, the
-// error is [holdfast.ErrConflict], and the known results are stored. The operation of a manual claim cannot be resumed: unless
+// error is [holdfast.ErrConflict], and nothing is stored. The operation of a manual claim cannot be resumed: unless
 // "$body" happened, it needs EndWith, and the error without it is [holdfast.ErrValidation]. If the operation is not
 // uncertain, or a resolution contradicts a known result, the error is [holdfast.ErrConflict]. Resolve returns the
 // operation, or nil if it has ended.
@@ -66,6 +66,9 @@ func Resolve(ctx context.Context, e *holdfast.Engine, id string, known []holdfas
 	var with resolveOptions
 	for _, option := range o {
 		option.resolve(&with)
+	}
+	if with.bad != nil {
+		return nil, with.bad
 	}
 	all := mapped(known, func(r holdfast.Resolution) effects.Resolution {
 		return effects.Resolution{Name: r.Name, Ordinal: r.Ordinal, State: effects.State(r.State), Result: r.Result}

@@ -107,6 +107,7 @@ type ResolveOption interface {
 type resolveOptions struct {
 	ending Outcome
 	actor  string
+	bad    error
 }
 
 type resolveOption func(*resolveOptions)
@@ -116,7 +117,11 @@ func (f resolveOption) resolve(o *resolveOptions) { f(o) }
 // EndWith ends the operation with an outcome, instead of resuming it. If an effect is still unknown, the error of
 // [Resolve] is [holdfast.ErrConflict].
 func EndWith(outcome Outcome) ResolveOption {
-	return resolveOption(func(o *resolveOptions) { o.ending = outcome })
+	return resolveOption(func(o *resolveOptions) {
+		if o.ending = outcome; outcome == "" {
+			o.bad = fault.New(fault.Validation, "EndWith has no outcome: specify one, or omit EndWith")
+		}
+	})
 }
 
 // ActorOption is the option [By] for [Lifecycle.Create] and [Withdraw]. It is also a [FireOption] and a

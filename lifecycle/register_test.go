@@ -311,6 +311,24 @@ func TestARegistryThatWentBack(t *testing.T) {
 	})
 }
 
+// TestOptionsWithoutEffectAreRefused verifies that an option that a handler cannot have, and an empty list of workspaces,
+// are refused when the engine opens.
+func TestOptionsWithoutEffectAreRefused(t *testing.T) {
+	f := func(context.Context, *lifecycle.Act[bill]) error { return nil }
+	for want, add := range map[string]func(*lifecycle.Lifecycle[bill]){
+		"Journaled and Opaque":      func(l *lifecycle.Lifecycle[bill]) { l.AfterEffect("Tell", f, lifecycle.Opaque()) },
+		"apply only to actions":     func(l *lifecycle.Lifecycle[bill]) { l.Validation("Look", f, lifecycle.Journaled()) },
+		"InWorkspaces has no works": func(l *lifecycle.Lifecycle[bill]) { l.InWorkspaces() },
+	} {
+		l := lifecycle.MustParse[bill]([]byte(`{"workflow": "bill", "owning_module": "billing", "initial_status": "open", "status_types": ["open", "closed"],
+			"steps": [{"step_id": 1, "step_key": "close", "status": "open", "successful_state": {"admin": "closed"}}]}`))
+		add(l)
+		if _, err := holdfast.Open(t.Context(), holdfasttest.At(holdfasttest.SQLite(t)), holdfast.Config{}, l); !errors.Is(err, holdfast.ErrValidation) || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want ErrValidation with %q", err, want)
+		}
+	}
+}
+
 // Verifies that a handler with a name that is taken or empty is refused when the engine opens, as other mistakes are.
 func TestHandlersHaveTheirOwnNames(t *testing.T) {
 	act := func(context.Context, *lifecycle.Act[bill]) error { return nil }

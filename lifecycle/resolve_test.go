@@ -13,9 +13,17 @@ import (
 	"github.com/holdfast-go/holdfast/lifecycle"
 )
 
-// fxResolve resolves an operation as "me".
+// ending returns the options that end an operation with an outcome; "" resumes it.
+func ending(o lifecycle.Outcome) []lifecycle.ResolveOption {
+	if o == "" {
+		return nil
+	}
+	return []lifecycle.ResolveOption{lifecycle.EndWith(o)}
+}
+
+// resolve resolves an operation as "me".
 func (w *fxWorld) resolve(operation string, o lifecycle.Outcome, known ...holdfast.Resolution) (*lifecycle.Operation, error) {
-	return lifecycle.Resolve(context.Background(), w.e, operation, known, lifecycle.EndWith(o), lifecycle.By("me"))
+	return lifecycle.Resolve(context.Background(), w.e, operation, known, append(ending(o), lifecycle.By("me"))...)
 }
 
 // uncertain creates an entity whose operation has n effects with an unknown outcome,

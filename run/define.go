@@ -237,9 +237,14 @@ func OnTimeout(step string) StepOption { return StepOption{func(s *Step) { s.spe
 // OnReject sets the step at which the run continues after a rejection.
 func OnReject(step string) StepOption { return StepOption{func(s *Step) { s.spec.OnReject = step }} }
 
-// For sets the requesters on whose behalf an approval may be decided.
+// For sets the requesters on whose behalf an approval may be decided. Without it, every requester may decide. An empty
+// list is an error.
 func For(requesters ...string) StepOption {
-	return StepOption{func(s *Step) { s.spec.Requesters = requesters }}
+	return StepOption{func(s *Step) {
+		if s.spec.Requesters = requesters; len(requesters) == 0 {
+			s.bad = fault.New(fault.Validation, "step %q: For has no requesters: name them, or omit For to let every requester decide", s.spec.Name)
+		}
+	}}
 }
 
 // WithRetry sets how many times a step is attempted, and the pauses between attempts. The default

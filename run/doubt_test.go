@@ -114,6 +114,9 @@ func TestResolveEndsAStep(t *testing.T) {
 			if _, err := run.Resolve(b.ctx, e, operation, nil, run.EndWith(outcome)); !errors.Is(err, holdfast.ErrConflict) {
 				t.Errorf("ended although the body is unknown: got %v, want ErrConflict", err)
 			}
+			if _, err := run.Resolve(b.ctx, e, operation, nil, run.EndWith("")); !errors.Is(err, holdfast.ErrValidation) {
+				t.Errorf("resolved with an empty outcome: got %v, want ErrValidation", err)
+			}
 			if _, err := run.Resolve(b.ctx, e, operation, nil, run.EndWith("other")); !errors.Is(err, holdfast.ErrValidation) {
 				t.Errorf("resolved with another outcome: got %v, want ErrValidation", err)
 			}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/effects"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/runengine"
@@ -29,6 +30,7 @@ type ResolveOption interface {
 type resolveOptions struct {
 	ending Outcome
 	actor  string
+	bad    error
 }
 
 type resolveOption func(*resolveOptions)
@@ -40,7 +42,11 @@ func (a ActorOption) resolve(o *resolveOptions) { o.actor = a.actor }
 // EndWith ends the step with an outcome, instead of resuming it. If an effect is still unknown, the error of [Resolve]
 // is [holdfast.ErrConflict].
 func EndWith(outcome Outcome) ResolveOption {
-	return resolveOption(func(o *resolveOptions) { o.ending = outcome })
+	return resolveOption(func(o *resolveOptions) {
+		if o.ending = outcome; outcome == "" {
+			o.bad = fault.New(fault.Validation, "EndWith has no outcome: specify one, or omit EndWith")
+		}
+	})
 }
 
 // Resolve records what a person knows about the effects of an uncertain step ([Visit.Uncertain]), identified
@@ -48,11 +54,14 @@ func EndWith(outcome Outcome) ResolveOption {
 // stay unknown; then the step stays uncertain. Otherwise the handler of the step resumes it
 // with the results, or the step ends: with [EndWith], or with success if an opaque body is known to
 // have acted. If the step is not uncertain, a resolution contradicts a known result, or an effect
-// stays unknown with EndWith, the error is [holdfast.ErrConflict].
+// stays unknown with EndWith, the error is [holdfast.ErrConflict], and nothing is stored.
 func Resolve(ctx context.Context, e *holdfast.Engine, operation string, known []holdfast.Resolution, o ...ResolveOption) (Run, error) {
 	var with resolveOptions
 	for _, option := range o {
 		option.resolve(&with)
+	}
+	if with.bad != nil {
+		return Run{}, with.bad
 	}
 	all := make([]effects.Resolution, len(known))
 	for i, k := range known {

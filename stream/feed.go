@@ -24,8 +24,9 @@ type FeedOptions struct {
 
 // Feed returns the part that provides a workspace's feed: the events of all streams in one order, including events
 // from before the feed was switched on. Pass it to [holdfast.Open]. While [holdfast.Engine.Run] runs, on any number of
-// nodes, each committed event gets one position in the feed. [ReadFeed] and [FollowFeed] read it. The feed exists only in the
-// workspaces that [FeedOptions] lists: without a list, only in the default workspace.
+// nodes, each committed event gets one position in the feed. [ReadFeed] and [FollowFeed] read it. The feed exists in the
+// workspaces that [FeedOptions] lists (without a list, in the default workspace), and in every workspace in which
+// [FollowFeed] or the HTTP API first reads it. Once it exists, it stays.
 //
 // The feed preserves the order of each stream. Between streams, the order is approximately the order of the commits. No
 // event is ever inserted before a position that has been assigned, so a reader at a position has read everything before

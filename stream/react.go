@@ -149,6 +149,8 @@ func (r *reaction) check() error {
 		return fault.New(fault.Validation, "reaction %q: a pattern that begins with ^\\$ matches histories: set Source to Histories", r.name)
 	case p.MaxAttempts < 0 || p.Backoff < 0 || p.MaxBackoff < 0:
 		return fault.New(fault.Validation, "reaction %q: MaxAttempts (%d), Backoff (%s) and MaxBackoff (%s) must not be negative", r.name, p.MaxAttempts, p.Backoff, p.MaxBackoff)
+	case p.MaxBackoff > 0 && p.MaxBackoff < p.Backoff:
+		return fault.New(fault.Validation, "reaction %q: MaxBackoff (%s) must not be less than Backoff (%s)", r.name, p.MaxBackoff, p.Backoff)
 	case p.Multiplier != 0 && p.Multiplier != 1 && p.Multiplier != 2:
 		return fault.New(fault.Validation, "reaction %q: Multiplier must be 1 or 2, or 0 for the default, got %g", r.name, p.Multiplier)
 	case r.o.Priority%time.Second != 0:

@@ -65,8 +65,18 @@ type RepairResult struct {
 
 // ListPositions iterates over the positions of reactions, ordered by reaction and stream.
 func ListPositions(ctx context.Context, d holdfast.Doer, f PositionFilter) iter.Seq2[Position, error] {
-	return store.Seq(func(after reactions.Position, limit int) ([]reactions.Position, error) {
-		all, _, err := reactions.Query(ctx, store.DoerOf(d), f.inner(), after, limit)
+	return store.SeqIn(func() error {
+		if f.Reaction == "" {
+			return nil
+		}
+		_, err := reactions.Get(ctx, store.DoerOf(d), f.Reaction)
+		return err
+	}, func(after reactions.Position, limit int) ([]reactions.Position, error) {
+		in, err := f.inner()
+		if err != nil {
+			return nil, err
+		}
+		all, _, err := reactions.Query(ctx, store.DoerOf(d), in, after, limit)
 		return all, err
 	}, position)
 }
@@ -105,7 +115,11 @@ func repair(ctx context.Context, d holdfast.Doer, how, reaction string, f Positi
 	if reactions.Kind(f.Reaction) == "" {
 		return RepairResult{}, reactions.CheckName(f.Reaction)
 	}
-	touched, held, err := reactions.Repair(ctx, store.DoerOf(d), how, f.inner())
+	in, err := f.inner()
+	if err != nil {
+		return RepairResult{}, err
+	}
+	touched, held, err := reactions.Repair(ctx, store.DoerOf(d), how, in)
 	r := RepairResult{Leased: positions(held)}
 	for _, p := range positions(touched) {
 		if p.ResetRequested {
@@ -117,12 +131,16 @@ func repair(ctx context.Context, d holdfast.Doer, how, reaction string, f Positi
 	return r, err
 }
 
-func (f PositionFilter) inner() reactions.Filter {
+func (f PositionFilter) inner() (reactions.Filter, error) {
 	in := reactions.Filter{Reaction: f.Reaction, Streams: f.Streams, Pattern: f.Pattern, Blocked: f.Blocked}
-	if f.Source != "" {
+	switch f.Source {
+	case "":
+	case Events, Histories:
 		in.Own = new(f.Source == Histories)
+	default:
+		return in, fault.New(fault.Validation, "Source must be Events or Histories, got %q", f.Source)
 	}
-	return in
+	return in, nil
 }
 
 func positions(all []reactions.Position) []Position {

@@ -31,7 +31,7 @@ type Claim struct {
 	Since     *Time  `json:"since"`
 }
 
-// NewEntity is the request to create an entity. An empty ID is replaced by a generated one.
+// NewEntity is the request to create an entity. Without an ID, the entity gets a generated one; an empty ID is refused.
 type NewEntity struct {
 	ID     *string         `json:"id,omitempty" doc:"Generated if omitted."`
 	Status string          `json:"status,omitempty" doc:"Defaults to the config's initial status."`

@@ -15,6 +15,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -457,12 +458,18 @@ func Get(ctx context.Context, d store.Doer, id string) (Batch, error) {
 // List returns batches ordered by id, after the given id: those with a
 // status, or all ("").
 func List(ctx context.Context, d store.Doer, after, status string, limit int) ([]Batch, error) {
+	if status != "" && !slices.Contains(Statuses, status) {
+		return nil, fault.New(fault.Validation, "status must be one of %s, got %q", strings.Join(Statuses, ", "), status).With("field", "status")
+	}
 	return listVerb.Do(ctx, d, listArgs{after, status, limit})
 }
 
 // Items returns items in order, after the given number: those in a state,
 // or all ("").
 func Items(ctx context.Context, d store.Doer, id string, after int64, state string, limit int) ([]Item, error) {
+	if state != "" && !slices.Contains(States, state) {
+		return nil, fault.New(fault.Validation, "state must be one of %s, got %q", strings.Join(States, ", "), state).With("field", "state")
+	}
 	return itemsVerb.Do(ctx, d, itemsArgs{id, after, state, limit})
 }
 

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/configdoc"
 )
 
@@ -76,7 +77,7 @@ const (
 	DefaultAttempts   = 1000
 	MaxAttempts       = 1_000_000
 	DefaultBackoff    = time.Second
-	DefaultMaxBackoff = 5 * time.Minute
+	DefaultMaxBackoff = clock.LongestBackoff
 	LongestBackoff    = 365 * 24 * time.Hour
 )
 

@@ -79,6 +79,9 @@ func (c *Lifecycle) delivery(name string) lifecycleconfig.AfterEffect {
 // checkDeliveries validates the delivery options that the program sets.
 func (c *Lifecycle) checkDeliveries() error {
 	for name, h := range c.handlers {
+		if h.Kind != "action" && (h.Safety == lifecycleconfig.Journaled || h.Safety == lifecycleconfig.Opaque) {
+			return fault.New(fault.Validation, "handler %q is not an action, so it can be called again: remove Journaled and Opaque, which apply only to actions", name)
+		}
 		if h.after == nil {
 			continue
 		}

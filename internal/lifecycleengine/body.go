@@ -62,7 +62,7 @@ func (a *Act) Set(data json.RawMessage) error {
 	return nil
 }
 
-// Handle adds a handler of a kind: "action", "validation" or "afterEffect". It panics if the name is empty or taken.
+// Handle adds a handler of a kind: "action", "validation" or "afterEffect". An empty or used name is an error of Register.
 func (l *Lifecycle) Handle(kind, name string, f func(context.Context, *Act) error, d Declared) {
 	l.add(kind, name, func(ctx context.Context, w *work) error {
 		return f(ctx, &Act{Entity: Public(w.entity), Step: w.step, Requester: w.requester, Operation: w.operation, Attempt: w.attempt, Input: w.input, w: w})

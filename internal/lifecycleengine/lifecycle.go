@@ -80,8 +80,13 @@ func (l *Lifecycle) Source() []byte { return []byte(l.text) }
 // Statuses returns the statuses that the config names.
 func (l *Lifecycle) Statuses() []string { return slices.Clone(l.config.StatusTypes) }
 
-// In adds workspaces that the lifecycle is for.
-func (l *Lifecycle) In(workspaces ...string) { l.workspaces = append(l.workspaces, workspaces...) }
+// In adds workspaces that the lifecycle is for. An empty list is an error, because it would restrict nothing.
+func (l *Lifecycle) In(workspaces ...string) {
+	if len(workspaces) == 0 {
+		l.bad = fault.New(fault.Validation, "lifecycle %q: InWorkspaces has no workspaces: name them, or omit InWorkspaces to allow every workspace", l.Name())
+	}
+	l.workspaces = append(l.workspaces, workspaces...)
+}
 
 // spaces returns the workspaces that the lifecycle is for.
 func (c *Lifecycle) spaces() []string {

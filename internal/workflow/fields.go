@@ -73,11 +73,11 @@ type shape struct {
 var shapes = map[Type]shape{
 	Task: {
 		what: "a task", required: []string{"handler"},
-		optional: []string{"input", "safety", "onUnknown", "retry", "timeoutMs", "onTimeout"},
+		optional: []string{"input", "safety", "onUnknown", "retry", "timeoutMs"},
 	},
 	HTTP: {
 		what: "an http step", required: []string{"url"},
-		optional: []string{"method", "headers", "body", "safety", "onUnknown", "retry", "timeoutMs", "onTimeout"},
+		optional: []string{"method", "headers", "body", "safety", "onUnknown", "retry", "timeoutMs"},
 	},
 	Wait:      {what: "a wait", optional: []string{"durationMs", "until"}},
 	Event:     {what: "an event", required: []string{"signal"}, optional: []string{"timeoutMs", "onTimeout"}},
@@ -85,7 +85,7 @@ var shapes = map[Type]shape{
 	Condition: {what: "a condition", required: []string{"if"}, optional: []string{"then", "else"}},
 	Transition: {
 		what: "a transition", required: []string{"lifecycle", "entity", "stepKey", "requester"},
-		optional: []string{"input", "retry", "timeoutMs", "onTimeout"},
+		optional: []string{"input", "retry", "timeoutMs"},
 	},
 }
 

@@ -34,6 +34,7 @@ func definition(steps ...string) string {
 
 const (
 	charge = "name: charge, type: task, handler: Charge"
+	paid   = "name: paid, type: event, signal: payment, timeoutMs: 9"
 	mail   = "name: mail, type: task, handler: Mail"
 )
 
@@ -55,7 +56,7 @@ func TestRules(t *testing.T) {
 
 		{"D2", "/steps/0/next", definition(charge + ", next: end"), definition(charge + ", next: nowhere")},
 		{"D2", "/steps/0/onFailure", definition(charge+", onFailure: mail", mail), definition(charge+", onFailure: male", mail)},
-		{"D2", "/steps/0/onTimeout", definition(charge+", onTimeout: mail", mail), definition(charge+", onTimeout: male", mail)},
+		{"D2", "/steps/0/onTimeout", definition(paid+", onTimeout: mail", mail), definition(paid+", onTimeout: male", mail)},
 		{"D2", "/steps/0/then", definition("name: c, type: condition, if: 'true', then: mail, else: end", mail), definition("name: c, type: condition, if: 'true', then: male", mail)},
 		{"D2", "/steps/0/else", definition("name: c, type: condition, if: 'true', else: mail", mail), definition("name: c, type: condition, if: 'true', else: male", mail)},
 		{"D2", "/steps/0/onReject", definition("name: a, type: approval, prompt: x, onReject: end"), definition("name: a, type: approval, prompt: x, onReject: ende")},

@@ -35,7 +35,6 @@ steps:
     retry: {maxAttempts: 5, backoffMs: 500, multiplier: 1.5, maxBackoffMs: 60000}
     timeoutMs: 30000
     onFailure: refund
-    onTimeout: refund
   - {name: ask, type: approval, prompt: "=\"Ship \" + string(input.amount)", requesters: [boss], timeoutMs: 1000, onTimeout: ship, onReject: refund}
   - {name: paid, type: event, signal: paid, timeoutMs: 1000}
   - {name: which, type: condition, if: steps.ask.status == "completed", then: pause, else: refund}
@@ -55,7 +54,7 @@ steps:
 const wholeJSON = `{"steps": [
   {"type": "task", "name": "charge", "handler": "Charge", "input": {"on": [1, 2.50, true, null, "==x"], "amount": "=input.amount"},
    "safety": "journaled", "onUnknown": "hold", "retry": {"maxAttempts": 5, "backoffMs": 500, "multiplier": 1.5, "maxBackoffMs": 60000},
-   "timeoutMs": 30000, "onFailure": "refund", "onTimeout": "refund"},
+   "timeoutMs": 30000, "onFailure": "refund"},
   {"name": "ask", "type": "approval", "prompt": "=\"Ship \" + string(input.amount)", "requesters": ["boss"], "timeoutMs": 1000, "onTimeout": "ship", "onReject": "refund"},
   {"name": "paid", "type": "event", "signal": "paid", "timeoutMs": 1000},
   {"name": "which", "type": "condition", "if": "steps.ask.status == \"completed\"", "then": "pause", "else": "refund"},
@@ -70,7 +69,7 @@ func wholeGo() *Definition {
 	return &Definition{Name: "order", Version: "3", Retention: 24 * time.Hour, Steps: []Step{
 		{
 			Name: "charge", Type: Task, Handler: "Charge", Input: Value(`{"amount":"=input.amount","on":[1,2.50,true,null,"==x"]}`),
-			Safety: "journaled", OnUnknown: "hold", Timeout: 30 * time.Second, OnFailure: "refund", OnTimeout: "refund",
+			Safety: "journaled", OnUnknown: "hold", Timeout: 30 * time.Second, OnFailure: "refund",
 			Retry: Retry{MaxAttempts: 5, Backoff: 500 * time.Millisecond, Multiplier: 1.5, MaxBackoff: time.Minute},
 		},
 		{Name: "ask", Type: Approval, Prompt: Value(`"=\"Ship \" + string(input.amount)"`), Requesters: []string{"boss"}, Timeout: time.Second, OnTimeout: "ship", OnReject: "refund"},
