@@ -48,6 +48,7 @@ const (
 const (
 	DatabaseAttr = "holdfast.database"    // sqlite or postgres, for each database
 	CasesAttr    = "holdfast.crash.cases" // the number of crash cases that a test ran
+	NoteAttr     = "holdfast.note"        // what the reader of the report must know, such as a tool that is missing
 )
 
 // DefaultSeed is the seed if [SeedVar] is not set. It is fixed, so that two runs of the same

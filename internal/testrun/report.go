@@ -82,6 +82,10 @@ func (r *report) take(e event) {
 	case "output":
 		r.output[at] = append(r.output[at], e.Output)
 	case "attr":
+		if e.Key == testlevel.NoteAttr {
+			fmt.Fprintf(r.out, "note  %s: %s\n", short(e.Package), e.Value)
+			return
+		}
 		n, err := strconv.Atoi(e.Value)
 		if err != nil {
 			n = 1

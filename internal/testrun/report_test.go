@@ -33,13 +33,14 @@ func TestReport(t *testing.T) {
 	r, text := reported(t, options{level: "test", seed: 1},
 		`{"Action":"attr",`+pkg+`,"Test":"TestA","Key":"holdfast.database","Value":"sqlite"}`,
 		`{"Action":"attr",`+pkg+`,"Test":"TestA","Key":"holdfast.crash.cases","Value":"24"}`,
+		`{"Action":"attr",`+pkg+`,"Test":"TestA","Key":"holdfast.note","Value":"no promtool"}`,
 		`{"Action":"pass",`+pkg+`,"Test":"TestA","Elapsed":1}`,
 		`{"Action":"skip",`+pkg+`,"Test":"TestB","Elapsed":0}`,
 		`{"Action":"pass",`+pkg+`,"Elapsed":2.5}`)
 	if r.bad() {
 		t.Error("the run is reported as failed")
 	}
-	wantIn(t, text, "ok    ./run", "2.5s", "1 of SQLite, 0 of PostgreSQL; crash cases: 24; level test, seed 1", "tests: 1 passed, 0 failed, 1 skipped\n")
+	wantIn(t, text, "note  ./run: no promtool\n", "ok    ./run", "2.5s", "1 of SQLite, 0 of PostgreSQL; crash cases: 24; level test, seed 1", "tests: 1 passed, 0 failed, 1 skipped\n")
 }
 
 // TestReportOfFailures verifies that a failed test, a failed build and a crashed process are
