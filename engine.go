@@ -23,8 +23,8 @@ type (
 type Database interface{ publicDatabase }
 
 // Doer is an [*Engine] or a [Tx]; there are no other implementations. With an engine, a call commits in its own
-// transaction; with a Tx, it commits with that transaction. A function that takes an *Engine instead of a Doer uses
-// several transactions or waits, so it cannot be part of a transaction.
+// transaction; with a Tx, it commits with that transaction. A function that takes an *Engine instead of a Doer reads
+// before its transaction, uses several transactions or waits, so it cannot be part of a transaction.
 type Doer interface{ publicDoer }
 
 // Tx is an open transaction. Do not use it after the transaction has ended, or in two goroutines at the same time.

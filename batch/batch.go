@@ -99,7 +99,7 @@ type ItemInfo struct {
 	Key      string
 	Status   ItemStatus
 	Decision Decision
-	Cost     int64
+	Cost     int64 // 0 is free, unlike in [NewItem]
 	Attempts int
 	Output   json.RawMessage
 	Error    string

@@ -38,8 +38,9 @@ type WalletOption struct{ allowNegative bool }
 // AllowNegative allows the balance of a wallet to become negative.
 func AllowNegative() WalletOption { return WalletOption{allowNegative: true} }
 
-// PutWallet creates a wallet, or changes whether its balance may be negative: only with [AllowNegative]. If you disallow a negative balance while
-// the balance is negative, the balance can only rise. Allowing a negative balance resumes batches that were paused for
+// PutWallet creates a wallet, or changes whether the balance of an existing one may be negative. With [AllowNegative] it
+// may; without it, it may not, and an existing wallet loses the permission. While the balance of a wallet without the
+// permission is negative, it can only rise. Allowing a negative balance resumes batches that were paused for
 // lack of funds.
 func PutWallet(ctx context.Context, d holdfast.Doer, id string, o ...WalletOption) (Wallet, error) {
 	allowNegative := false

@@ -150,8 +150,8 @@ func Handle[I, O any](d *Definition, name string, f func(context.Context, I) (O,
 }
 
 // Task is a step that runs a function. f gets the run's input, unless [Input] sets another input. The result of f is
-// the step's output. If its worker crashes, f may run again: use [Idempotent], [Transactional], [Journaled] or [Opaque]
-// to declare how safe that is.
+// the step's output. If its worker crashes, or f returns an error, f runs again: use [Idempotent], [Transactional],
+// [Journaled] or [Opaque] to declare how safe that is. Without a declaration, a task is treated as idempotent.
 func Task[I, O any](name string, f func(context.Context, I) (O, error), o ...StepOption) Step {
 	return made(Step{spec: workflow.Step{Name: name, Type: workflow.Task}, own: &handler{body: bodyOf(f)}}, o)
 }
@@ -192,8 +192,9 @@ func If(name, expr, then, otherwise string, o ...StepOption) Step {
 	return made(Step{spec: workflow.Step{Name: name, Type: workflow.Condition, If: expr, Then: then, Else: otherwise}}, o)
 }
 
-// Call is a step that calls a URL, with the step's operation as the Idempotency-Key. It requires an
-// engine that was opened with [Calls].
+// Call is a step that calls a URL, with the step's operation as the Idempotency-Key. It requires an engine that was
+// opened with [Calls]. Without a declared safety, a call with an idempotent method, such as GET, PUT or DELETE, is
+// [Idempotent], and any other is [Opaque].
 func Call(name, method, url string, o ...StepOption) Step {
 	return made(Step{spec: workflow.Step{Name: name, Type: workflow.HTTP, Method: method, URL: text(url)}}, o)
 }

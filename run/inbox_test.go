@@ -153,6 +153,9 @@ func TestAnApprovalExpires(t *testing.T) {
 			if len(asked) != 1 || asked[0].Status != "expired" {
 				t.Errorf("got approvals %+v, want one expired", asked)
 			}
+			if pending, err := holdfast.Collect(run.ListApprovals(b.ctx, e, run.ApprovalFilter{Run: b.id, Status: run.AwaitingDecision})); err != nil || len(pending) != 0 {
+				t.Errorf("got pending approvals %+v, %v, want none", pending, err)
+			}
 			b.tick()
 			b.is("RUNNING", "last", "PENDING")
 		}
