@@ -3,7 +3,6 @@ package events
 import (
 	"context"
 	"time"
-	"unicode/utf8"
 
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/store"
@@ -65,7 +64,7 @@ func ListStreams(ctx context.Context, d store.Doer, a ListStreamsArgs) ([]Stream
 			return nil, err
 		}
 	}
-	all, err := listStreamsVerb.Do(ctx, d, listStreamsArgs{a.After, a.Prefix, afterPrefix(a.Prefix), a.Limit})
+	all, err := listStreamsVerb.Do(ctx, d, listStreamsArgs{a.After, a.Prefix, store.AfterPrefix(a.Prefix), a.Limit})
 	for i := range all {
 		all[i] = all[i].utc()
 	}
@@ -95,20 +94,4 @@ func CountNames(ctx context.Context, d store.Doer, stream string, first int64, l
 func (s Stream) utc() Stream {
 	s.FirstAt, s.LastAt = s.FirstAt.UTC(), s.LastAt.UTC()
 	return s
-}
-
-// afterPrefix returns the first text that sorts after every text with a prefix, "" if there is none. The order of bytes is
-// that of code points.
-func afterPrefix(prefix string) string {
-	for prefix != "" {
-		last, size := utf8.DecodeLastRuneInString(prefix)
-		prefix = prefix[:len(prefix)-size]
-		if last++; last == 0xD800 { // surrogates are no characters
-			last = 0xE000
-		}
-		if last <= utf8.MaxRune {
-			return prefix + string(last)
-		}
-	}
-	return ""
 }
