@@ -11,6 +11,21 @@ import (
 	"github.com/holdfast-go/holdfast/wire"
 )
 
+// ListStreams lists the workspace's streams, without the histories.
+func (c *Client) ListStreams(ctx context.Context, f StreamFilter) iter.Seq2[wire.Stream, error] {
+	return pages(func(p Page) (wire.List[wire.Stream], error) { return c.ListStreamsPage(ctx, f, p) })
+}
+
+// ListStreamsPage lists a page of the workspace's streams, without the histories.
+func (c *Client) ListStreamsPage(ctx context.Context, f StreamFilter, p Page, o ...Option) (wire.List[wire.Stream], error) {
+	return do[wire.List[wire.Stream]](ctx, c, list(p, "streams").set("prefix", f.Prefix), o)
+}
+
+// GetStream returns a stream and counts of its events.
+func (c *Client) GetStream(ctx context.Context, stream string, o ...Option) (wire.StreamStatistics, error) {
+	return do[wire.StreamStatistics](ctx, c, newRequest(http.MethodGet, nil, "streams", stream), o)
+}
+
 // AppendEvents appends events to a stream, all or none, at an expected version.
 func (c *Client) AppendEvents(ctx context.Context, stream string, in wire.Append, o ...Option) (wire.Appended, error) {
 	return do[wire.Appended](ctx, c, newRequest(http.MethodPost, in, "streams", stream, "events"), o)
@@ -30,6 +45,23 @@ func (c *Client) ReadStreamPage(ctx context.Context, stream string, in StreamRan
 // same result.
 func (c *Client) CloseStream(ctx context.Context, stream string, in wire.CloseStream, o ...Option) (wire.ClosedStream, error) {
 	return do[wire.ClosedStream](ctx, c, newRequest(http.MethodPost, in, "streams", stream, "close"), o)
+}
+
+// TruncateStream deletes the events of a stream below a version. Repeating it changes nothing.
+func (c *Client) TruncateStream(ctx context.Context, stream string, in wire.TruncateStream, o ...Option) (wire.Stream, error) {
+	return do[wire.Stream](ctx, c, newRequest(http.MethodPost, in, "streams", stream, "truncate"), o)
+}
+
+// SearchEvents searchs a stream, or the feed of all streams, for events. A page can be short
+// or empty and still have a next page.
+func (c *Client) SearchEvents(ctx context.Context, f EventFilter) iter.Seq2[wire.Event, error] {
+	return pages(func(p Page) (wire.List[wire.Event], error) { return c.SearchEventsPage(ctx, f, p) })
+}
+
+// SearchEventsPage searchs a page of a stream, or the feed of all streams, for events. A page
+// can be short or empty and still have a next page.
+func (c *Client) SearchEventsPage(ctx context.Context, f EventFilter, p Page, o ...Option) (wire.List[wire.Event], error) {
+	return do[wire.List[wire.Event]](ctx, c, list(p, "events", "search").set("stream", f.Stream).set("name", f.Name).set("correlation", f.Correlation).set("actor", f.Actor).set("since", f.Since).set("until", f.Until).set("backward", f.Backward), o)
 }
 
 // ReadFeedPage reads a page of the feed of all streams. A cursor can also be an event's
@@ -473,6 +505,34 @@ func (c *Client) ReadLedgerPage(ctx context.Context, id string, p Page, o ...Opt
 // AuditWallet audits a wallet's ledger (* for all wallets).
 func (c *Client) AuditWallet(ctx context.Context, id string, o ...Option) (wire.Audit, error) {
 	return do[wire.Audit](ctx, c, newRequest(http.MethodGet, nil, "wallets", id, "audit"), o)
+}
+
+// ListScopeKinds lists the kinds of scopes.
+func (c *Client) ListScopeKinds(ctx context.Context) iter.Seq2[wire.ScopeKind, error] {
+	return pages(func(p Page) (wire.List[wire.ScopeKind], error) { return c.ListScopeKindsPage(ctx, p) })
+}
+
+// ListScopeKindsPage lists a page of the kinds of scopes.
+func (c *Client) ListScopeKindsPage(ctx context.Context, p Page, o ...Option) (wire.List[wire.ScopeKind], error) {
+	return do[wire.List[wire.ScopeKind]](ctx, c, list(p, "scopes"), o)
+}
+
+// ListScopes lists the scopes of a kind, without their states. A page can be short or empty
+// and still have a next page.
+func (c *Client) ListScopes(ctx context.Context, kind string, f ScopeFilter) iter.Seq2[wire.ScopeInfo, error] {
+	return pages(func(p Page) (wire.List[wire.ScopeInfo], error) { return c.ListScopesPage(ctx, kind, f, p) })
+}
+
+// ListScopesPage lists a page of the scopes of a kind, without their states. A page can be
+// short or empty and still have a next page.
+func (c *Client) ListScopesPage(ctx context.Context, kind string, f ScopeFilter, p Page, o ...Option) (wire.List[wire.ScopeInfo], error) {
+	return do[wire.List[wire.ScopeInfo]](ctx, c, list(p, "scopes", kind).set("prefix", f.Prefix), o)
+}
+
+// PutScope replaces a scope's state, or creates the scope. Send If-Match to replace exactly
+// the version that you have read.
+func (c *Client) PutScope(ctx context.Context, kind, id string, state json.RawMessage, o ...Option) (wire.ChangedScope, error) {
+	return do[wire.ChangedScope](ctx, c, newRequest(http.MethodPut, state, "scopes", kind, id), o)
 }
 
 // GetScope returns a scope.

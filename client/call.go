@@ -55,7 +55,7 @@ func DryRun() Option {
 	}}
 }
 
-// At makes [Client.GetEntity] return the entity as it was at a version.
+// At makes [Client.GetEntity] and [Client.GetScope] return the object as it was at a version.
 func At(version int64) Option {
 	return Option{func(r *request) { r.query.Set("at", strconv.FormatInt(version, 10)) }}
 }

@@ -6,6 +6,7 @@ import (
 	"iter"
 	"net/http"
 	"strconv"
+	"time"
 
 	"github.com/holdfast-go/holdfast/wire"
 )
@@ -61,6 +62,21 @@ type StreamRange struct {
 	Backward bool
 }
 
+// StreamFilter selects streams by the beginning of their names.
+type StreamFilter struct{ Prefix string }
+
+// ScopeFilter selects scopes of a kind by the beginning of their ids.
+type ScopeFilter struct{ Prefix string }
+
+// EventFilter selects events of a stream, or of the feed if Stream is "".
+type EventFilter struct {
+	Stream             string
+	Name               string // several names are separated by commas
+	Correlation, Actor string
+	Since, Until       time.Time // from Since on, before Until; the zero time means no limit
+	Backward           bool
+}
+
 // list returns the request for a page of a list.
 func list(p Page, path ...string) *request {
 	r := newRequest(http.MethodGet, nil, path...)
@@ -84,6 +100,10 @@ func (r *request) set(name string, value any) *request {
 	case *bool:
 		if v != nil {
 			text = strconv.FormatBool(*v)
+		}
+	case time.Time:
+		if !v.IsZero() {
+			text = v.UTC().Format(time.RFC3339Nano)
 		}
 	case *int64:
 		if v != nil {

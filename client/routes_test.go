@@ -71,8 +71,17 @@ func calls(ctx context.Context, c *Client) map[string]func() error {
 	n, yes, page := int64(3), true, Page{Limit: 7, Cursor: "c"}
 	key := Key("k")
 	return map[string]func() error{
-		"appendEvents":     func() error { return second(c.AppendEvents(ctx, "p", wire.Append{}, key)) },
-		"readStream":       func() error { return second(c.ReadStreamPage(ctx, "p", StreamRange{&n, true}, page)) },
+		"appendEvents":   func() error { return second(c.AppendEvents(ctx, "p", wire.Append{}, key)) },
+		"readStream":     func() error { return second(c.ReadStreamPage(ctx, "p", StreamRange{&n, true}, page)) },
+		"listStreams":    func() error { return second(c.ListStreamsPage(ctx, StreamFilter{"p"}, page)) },
+		"getStream":      func() error { return second(c.GetStream(ctx, "p")) },
+		"truncateStream": func() error { return second(c.TruncateStream(ctx, "p", wire.TruncateStream{}, key)) },
+		"searchEvents": func() error {
+			return second(c.SearchEventsPage(ctx, EventFilter{"s", "n", "c", "a", time.Unix(1, 0), time.Unix(2, 0), true}, page))
+		},
+		"listScopeKinds":   func() error { return second(c.ListScopeKindsPage(ctx, page)) },
+		"listScopes":       func() error { return second(c.ListScopesPage(ctx, "p", ScopeFilter{"p"}, page)) },
+		"putScope":         func() error { return second(c.PutScope(ctx, "p", "p", []byte(`{}`), key)) },
 		"closeStream":      func() error { return second(c.CloseStream(ctx, "p", wire.CloseStream{}, key)) },
 		"listBatches":      func() error { return second(c.ListBatchesPage(ctx, BatchFilter{"RUNNING"}, page)) },
 		"createBatch":      func() error { return second(c.CreateBatch(ctx, wire.NewBatch{}, key)) },
@@ -105,7 +114,7 @@ func calls(ctx context.Context, c *Client) map[string]func() error {
 		"creditWallet":     func() error { return second(c.CreditWallet(ctx, "p", wire.Credit{}, key)) },
 		"readLedger":       func() error { return second(c.ReadLedgerPage(ctx, "p", page)) },
 		"auditWallet":      func() error { return second(c.AuditWallet(ctx, "p")) },
-		"getScope":         func() error { return second(c.GetScope(ctx, "p", "p")) },
+		"getScope":         func() error { return second(c.GetScope(ctx, "p", "p", At(1))) },
 		"patchScope":       func() error { return second(c.PatchScope(ctx, "p", "p", []byte(`{}`), key)) },
 		"incScope":         func() error { return second(c.IncScope(ctx, "p", "p", wire.IncScope{}, key)) },
 		"pushScope":        func() error { return second(c.PushScope(ctx, "p", "p", wire.PushScope{}, key)) },

@@ -642,6 +642,10 @@ func TestGoodAnswersFitTheDocument(t *testing.T) {
 	good("failLease", "reactions/r/fail", wire.FailLease{Stream: "s", Epoch: got.Leases[0].Epoch, Token: got.Leases[0].Token, Message: "no"}, nil)
 	good("skipReactions", "reactions/r/skip", wire.Repair{}, nil)
 	good("deleteReaction", "reactions/r", nil, nil)
+	good("getStream", "streams/s", nil, nil)
+	good("listStreams", "streams", nil, nil)
+	good("searchEvents", "events/search?stream=s", nil, nil)
+	good("truncateStream", "streams/s/truncate", exampleBodies["truncateStream"], nil)
 	good("closeStream", "streams/s/close", exampleBodies["closeStream"], nil)
 }
 

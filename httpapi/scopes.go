@@ -11,8 +11,10 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/httpapi/internal/shapes"
 	"github.com/holdfast-go/holdfast/httpapi/internal/table"
 	"github.com/holdfast-go/holdfast/internal/clock"
+	"github.com/holdfast-go/holdfast/internal/scopestore"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/scope"
 	"github.com/holdfast-go/holdfast/wire"
@@ -20,6 +22,14 @@ import (
 
 func (a *API) scopeRoutes() {
 	const one, record = "scopes/{kind}/{id}", "scopes/{kind}/{id}/records/{field}/{key}"
+	add(a, route{Method: http.MethodGet, Path: "scopes", ID: "listScopeKinds", Tag: "scopes", Summary: "List the kinds of scopes.",
+		Roles: readers}, listScopeKinds)
+	add(a, route{Method: http.MethodGet, Path: "scopes/{kind}", ID: "listScopes", Tag: "scopes", Summary: "List the scopes of a kind, without their states.",
+		Roles: readers, Filter: "ScopeFilter",
+		More: "A page can be short or empty and still have a next page."}, listScopes)
+	add(a, route{Method: http.MethodPut, Path: one, ID: "putScope", Tag: "scopes", Summary: "Replace a scope's state, or create the scope.",
+		Roles: operators, Idempotency: table.InTx, Update: inScopeQueue, Conditional: true,
+		More: "Send If-Match to replace exactly the version that you have read."}, putScope)
 	add(a, route{Method: http.MethodGet, Path: one, ID: "getScope", Tag: "scopes", Summary: "Show a scope, or watch it (text/event-stream).",
 		Roles: readers, Stream: true, Conditional: true}, getScope)
 	add(a, route{Method: http.MethodPatch, Path: one, ID: "patchScope", Tag: "scopes", Summary: "Merge a document into a scope's state (RFC 7396), or create the scope.",
@@ -70,7 +80,16 @@ type scopeIn struct {
 	ID   string `path:"id"`
 }
 
-func getScope(c *call, in *scopeIn) (wire.Scope, error) {
+type getScopeIn struct {
+	Kind string `path:"kind"`
+	ID   string `path:"id"`
+	At   *int64 `query:"at" doc:"Show the scope as it was at this version."`
+}
+
+func getScope(c *call, in *getScopeIn) (wire.Scope, error) {
+	if in.At != nil {
+		return c.scopeAt(in)
+	}
 	if c.wantsStream() {
 		return wire.Scope{}, c.watchScope(in)
 	}
@@ -89,6 +108,51 @@ func getScope(c *call, in *scopeIn) (wire.Scope, error) {
 		c.unchanged()
 	}
 	return scopeOf(s), nil
+}
+
+// scopeAt returns an earlier version of a scope. It never changes, so conditions make no sense.
+func (c *call) scopeAt(in *getScopeIn) (wire.Scope, error) {
+	if c.wantsStream() || len(c.r.Header.Values("If-Match"))+len(c.r.Header.Values("If-None-Match")) > 0 {
+		return wire.Scope{}, fault.New(fault.Validation, "at cannot be combined with If-Match, If-None-Match or an event stream: omit one of them")
+	}
+	s, err := scope.In[json.RawMessage](c.doer(), in.Kind, in.ID).GetAt(c.ctx(), *in.At)
+	if err != nil {
+		return wire.Scope{}, err
+	}
+	c.etag = tagOf(s.Version)
+	return scopeOf(s), nil
+}
+
+type listScopeKindsIn struct{ paged }
+
+func listScopeKinds(c *call, in *listScopeKindsIn) (wire.List[wire.ScopeKind], error) {
+	return list(c, in.paged, func(ctx context.Context, after string, limit int) ([]string, error) {
+		return scopestore.ListKinds(ctx, c.doer(), after, limit)
+	}, func(kind string) wire.ScopeKind { return wire.ScopeKind{Kind: kind} }, func(kind string) string { return kind })
+}
+
+type listScopesIn struct {
+	Kind   string `path:"kind"`
+	Prefix string `query:"prefix" doc:"List only scopes whose ids begin with this text."`
+	paged
+}
+
+func listScopes(c *call, in *listScopesIn) (wire.List[wire.ScopeInfo], error) {
+	all, err := list(c, in.paged, func(ctx context.Context, after string, limit int) ([]scopestore.Entry, error) {
+		return scopestore.List(ctx, c.doer(), scopestore.ListArgs{Kind: in.Kind, Prefix: in.Prefix, After: after, Limit: limit})
+	}, func(e scopestore.Entry) *wire.ScopeInfo {
+		if !e.Exists {
+			return nil
+		}
+		return &wire.ScopeInfo{Kind: in.Kind, ID: e.ID, Version: e.Version, CreatedAt: shapes.At(e.CreatedAt), UpdatedAt: shapes.At(e.UpdatedAt), ExpiresAt: momentOf(e.ExpiresAt)}
+	}, func(e scopestore.Entry) string { return e.ID })
+	out := wire.List[wire.ScopeInfo]{Items: []wire.ScopeInfo{}, Next: all.Next}
+	for _, x := range all.Items {
+		if x != nil {
+			out.Items = append(out.Items, *x)
+		}
+	}
+	return out, err
 }
 
 // matchesTag reports whether a condition of a read names the current version. A read may name several
@@ -187,6 +251,20 @@ func (c *call) conditionError(err error) error {
 	return p
 }
 
+type putScopeIn struct {
+	Kind string          `path:"kind"`
+	ID   string          `path:"id"`
+	Body json.RawMessage `arg:"state"`
+}
+
+func putScope(c *call, in *putScopeIn) (out wire.ChangedScope, err error) {
+	s, err := c.scopeToChange(in.Kind, in.ID)
+	if err != nil {
+		return out, err
+	}
+	return c.changed(s.Put(c.ctx(), in.Body))
+}
+
 type patchScopeIn struct {
 	Kind string          `path:"kind"`
 	ID   string          `path:"id"`
@@ -277,7 +355,7 @@ func deleteScopeRecord(c *call, in *scopeRecordIn) (out wire.ChangedScope, err e
 
 // watchScope streams the current state of a scope, and then every change. The id of a message is
 // the version; a caller that reconnects with the current version only gets the next change.
-func (c *call) watchScope(in *scopeIn) error {
+func (c *call) watchScope(in *getScopeIn) error {
 	seen, last, err := c.lastSeen()
 	if err != nil {
 		return err

@@ -26,6 +26,10 @@ import (
 )
 
 func (a *API) streamRoutes() {
+	add(a, route{Method: http.MethodGet, Path: "streams", ID: "listStreams", Tag: "streams", Summary: "List the workspace's streams, without the histories.",
+		Roles: readers, Filter: "StreamFilter"}, listStreams)
+	add(a, route{Method: http.MethodGet, Path: "streams/{stream}", ID: "getStream", Tag: "streams", Summary: "Show a stream and counts of its events.",
+		Roles: readers}, getStream)
 	add(a, route{Method: http.MethodPost, Path: "streams/{stream}/events", ID: "appendEvents", Tag: "streams", Summary: "Append events to a stream, all or none, at an expected version.",
 		Roles: operators, Status: http.StatusCreated, Idempotency: table.InCommand}, appendEvents)
 	add(a, route{Method: http.MethodGet, Path: "streams/{stream}/events", ID: "readStream", Tag: "streams", Summary: "Read a stream, forward or backward.",
@@ -33,6 +37,12 @@ func (a *API) streamRoutes() {
 	add(a, route{Method: http.MethodPost, Path: "streams/{stream}/close", ID: "closeStream", Tag: "streams", Summary: "Close a stream at an expected version.",
 		Roles: operators, Idempotency: table.UnderLease,
 		More: "Repeating the same close returns the same result."}, closeStream)
+	add(a, route{Method: http.MethodPost, Path: "streams/{stream}/truncate", ID: "truncateStream", Tag: "streams", Summary: "Delete the events of a stream below a version.",
+		Roles: operators, Idempotency: table.UnderLease,
+		More: "Repeating it changes nothing."}, truncateStream)
+	add(a, route{Method: http.MethodGet, Path: "events/search", ID: "searchEvents", Tag: "streams", Summary: "Search a stream, or the feed of all streams, for events.",
+		Roles: readers, Filter: "EventFilter",
+		More: "A page can be short or empty and still have a next page."}, searchEvents)
 	add(a, route{Method: http.MethodGet, Path: "events", ID: "readFeed", Tag: "streams", Summary: "Read the feed of all streams, or follow it (text/event-stream).",
 		Roles: readers, Stream: true,
 		More: "A cursor can also be an event's position."}, readFeed)
@@ -105,8 +115,8 @@ func readStream(c *call, in *readStreamIn) (wire.List[wire.Event], error) {
 	if err != nil {
 		return none, err
 	}
-	if strings.HasPrefix(in.Stream, keys.Stream("")) && c.key.Role != keys.Admin { // as for the keys themselves
-		return none, fault.New(fault.Forbidden, "reading the histories of API keys requires the role admin")
+	if err := c.mayRead(in.Stream); err != nil {
+		return none, err
 	}
 	if in.From != nil && *in.From < 0 {
 		return none, fault.New(fault.Validation, "from must be 0 or more, got %d", *in.From)
@@ -133,6 +143,14 @@ func readStream(c *call, in *readStreamIn) (wire.List[wire.Event], error) {
 		return none, err
 	}
 	return listed(c, all, next), nil
+}
+
+// mayRead refuses a caller that must not read a stream: histories of API keys are for those who may read the keys.
+func (c *call) mayRead(stream string) error {
+	if strings.HasPrefix(stream, keys.Stream("")) && c.key.Role != keys.Admin {
+		return fault.New(fault.Forbidden, "reading the histories of API keys requires the role admin")
+	}
+	return nil
 }
 
 // withPositions converts the events of one stream, with their positions in the feed.
@@ -184,23 +202,29 @@ func onlyFeed(err error) bool {
 	return len(behind) > 0 && !slices.ContainsFunc(behind, func(b streamclose.Behind) bool { return b.Reaction != feed.Reaction })
 }
 
-func closeStream(c *call, in *closeIn) (wire.ClosedStream, error) {
-	var done streamclose.Closed
+// afterFeed runs f. The feed lags behind recent appends by a moment, so f runs again if it is refused only because of that.
+func (c *call) afterFeed(f func() error) error {
 	var late error
-	// The feed lags behind recent appends by a moment, so the close waits for it.
 	err := c.await(feedWait, nil, func() (over bool, err error) {
-		done, err = streamclose.Close(c.ctx(), c.api.engine,
-			streamclose.Args{Stream: in.Stream, Mode: streamclose.Mode(in.Body.Mode), ExpectVersion: in.Body.ExpectedVersion, Snapshot: in.Body.Snapshot})
-		if onlyFeed(err) {
-			late = err
+		if late = f(); onlyFeed(late) {
 			return false, nil
 		}
-		late = nil
+		err, late = late, nil
 		return true, err
 	})
 	if err == nil {
 		err = late
 	}
+	return err
+}
+
+func closeStream(c *call, in *closeIn) (wire.ClosedStream, error) {
+	var done streamclose.Closed
+	err := c.afterFeed(func() (err error) {
+		done, err = streamclose.Close(c.ctx(), c.api.engine,
+			streamclose.Args{Stream: in.Stream, Mode: streamclose.Mode(in.Body.Mode), ExpectVersion: in.Body.ExpectedVersion, Snapshot: in.Body.Snapshot})
+		return err
+	})
 	if err != nil {
 		return wire.ClosedStream{}, err
 	}

@@ -138,7 +138,7 @@ func (s *streamStage) calls() map[string]call {
 			return streamclose.Close(ctx, engine.Of(e), streamclose.Args{Stream: "a", Mode: streamclose.Tombstone, Lease: leaseTime, Export: func(context.Context, int64, int64) error { return errors.New("no") }})
 		},
 		"truncate": func(ctx context.Context, e *holdfast.Engine) (any, error) {
-			return nil, streamclose.Truncate(ctx, engine.Of(e), "a", 1)
+			return nil, streamclose.Truncate(ctx, engine.Of(e), "a", 1, nil)
 		},
 		"sweep": func(ctx context.Context, e *holdfast.Engine) (any, error) {
 			return streamclose.SweepAll(ctx, engine.Of(e))

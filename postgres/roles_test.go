@@ -91,7 +91,7 @@ func sweepsOld(t *testing.T, admin *pgx.Conn, hf *holdfast.Engine) {
 	t.Helper()
 	mustAppend(t, hf, "cut", stream.Any)
 	mustAppend(t, hf, "cut", stream.Any)
-	if err := streamclose.Truncate(t.Context(), engine.Of(hf), "cut", 1); err != nil {
+	if err := streamclose.Truncate(t.Context(), engine.Of(hf), "cut", 1, nil); err != nil {
 		t.Fatal(err)
 	}
 	execute(t, admin, `UPDATE holdfast.event SET at = at - interval '1 day'`, `UPDATE holdfast.history SET at = at - interval '1 day', id = ('00000000' || substr(id::text, 9))::uuid`)

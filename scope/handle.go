@@ -248,7 +248,7 @@ func (h *handle) attempt(ctx context.Context, s settings, f func(context.Context
 		now, err := h.read(ctx)
 		return now, err == nil && now.Version != seen.Version, err
 	}
-	put, err := h.backend.put(ctx, scopestore.PutArgs{Kind: h.kind, ID: h.id, ExpectVersion: &seen.Version, State: next, TTL: s.TTL, Meta: s.meta})
+	put, err := h.backend.put(ctx, scopestore.PutArgs{Kind: h.kind, ID: h.id, ExpectVersion: &seen.Version, State: next, TTL: s.TTL, Meta: s.meta, Was: seen.State})
 	if fault.CodeOf(err) == fault.Concurrency && (s.expected == nil || *s.expected == scopestore.Some) {
 		return got, true, nil
 	}

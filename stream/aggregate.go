@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
@@ -172,8 +173,7 @@ func (a *Aggregate[S]) add(s *folded[S], e Event) (err error) {
 	case e.Name == tombstoneEvent:
 		return events.Closed(e.Stream, int64(e.Version))
 	case e.Version != s.version+1:
-		return fault.New(fault.DatabaseDamaged,
-			"stream %s has no events between versions %d and %d and no snapshot that replaces them, so the aggregate cannot be loaded: restore the stream from a backup", e.Stream, s.version, e.Version)
+		return &gapError{e.Stream, s.version, e.Version}
 	default:
 		s.state, err = a.f(s.state, e)
 	}
@@ -184,15 +184,31 @@ func (a *Aggregate[S]) add(s *folded[S], e Event) (err error) {
 	return nil
 }
 
-// load folds a stream, starting at its snapshot if it has one that fits.
+// load folds a stream, starting at its snapshot if it has one that fits. If the stream is truncated meanwhile, events may be
+// missing between two pages; then it starts again.
 func (a *Aggregate[S]) load(ctx context.Context, d holdfast.Doer, id string) (folded[S], error) {
 	none := folded[S]{stream: a.prefix + id, version: None}
 	if err := strictjson.Text("id", id, events.MaxName); err != nil {
 		return none, err
 	}
-	s, page, err := a.begin(ctx, d, none)
+	var gap *gapError
+	for range maxGaps {
+		s, err := a.loadUntil(ctx, d, none, math.MaxInt64)
+		if !errors.As(err, &gap) {
+			return s, err
+		}
+	}
+	return none, gap.explain(ctx, d)
+}
+
+// maxGaps is how often a load finds missing events before it gives up.
+const maxGaps = 3
+
+// loadUntil folds the events of a stream up to a version.
+func (a *Aggregate[S]) loadUntil(ctx context.Context, d holdfast.Doer, none folded[S], last Version) (folded[S], error) {
+	s, page, err := a.begin(ctx, d, none, last)
 	for err == nil {
-		if err = a.addAll(&s, page); err == nil && len(page) < events.MaxRead {
+		if err = a.addAll(&s, page, last); err == nil && (len(page) < events.MaxRead || page[len(page)-1].Version >= last) {
 			return s, nil
 		}
 		if err == nil {
@@ -202,23 +218,30 @@ func (a *Aggregate[S]) load(ctx context.Context, d holdfast.Doer, id string) (fo
 	return none, err
 }
 
-// begin returns the initial state and the first page of events to fold.
-func (a *Aggregate[S]) begin(ctx context.Context, d holdfast.Doer, none folded[S]) (folded[S], []Event, error) {
+// begin returns the initial state and the first page of events to fold. A snapshot beyond the last version to fold is not
+// used.
+func (a *Aggregate[S]) begin(ctx context.Context, d holdfast.Doer, none folded[S], last Version) (s folded[S], page []Event, err error) {
 	if a.every > 0 {
-		s, page, err := a.beginAtSnapshot(ctx, d, none)
-		if err != nil || len(page) > 0 {
-			return s, page, err
-		}
+		s, page, err = a.beginAtSnapshot(ctx, d, none)
 	}
-	page, err := a.read(ctx, d, none.stream, 0)
-	return none, page, err
+	if err == nil && (len(page) == 0 || s.version > last) {
+		s = none
+		page, err = a.read(ctx, d, none.stream, 0)
+	}
+	if err == nil && len(page) > 0 && page[0].Version > s.version+1 && page[0].Name != snapshotEvent && page[0].Name != tombstoneEvent {
+		s, err = a.atBase(ctx, d, s, page[0].Version)
+	}
+	return s, page, err
 }
 
-// addAll folds a page. Its first event may be the last one that the state already includes.
-func (a *Aggregate[S]) addAll(s *folded[S], page []Event) error {
+// addAll folds the events of a page up to a version. The state may already include the first ones.
+func (a *Aggregate[S]) addAll(s *folded[S], page []Event, last Version) error {
 	for _, e := range page {
-		if e.Version == s.version {
+		if e.Version <= s.version {
 			continue
+		}
+		if e.Version > last {
+			break
 		}
 		if err := a.add(s, e); err != nil {
 			return err

@@ -343,7 +343,7 @@ func TestUnusableSnapshotsAreIgnored(t *testing.T) {
 
 // TestARestartedStreamGoesOnFromItsState verifies that the event that a restart
 // leaves is the state itself, that a snapshot from before it is not used, and that
-// a stream which lost events without a trace, or was removed, is an error.
+// a stream that was truncated without a state, or was removed, is an error.
 func TestARestartedStreamGoesOnFromItsState(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		for _, o := range [][]stream.FoldOption{nil, {stream.SnapshotEvery(3, "1")}} {
@@ -363,8 +363,8 @@ func TestARestartedStreamGoesOnFromItsState(t *testing.T) {
 				t.Errorf("after five more events: got purse %+v at version %d, want 45 at 9", p, v)
 			}
 			restart(t, hf, "purse-"+id, by(1))
-			if _, _, err := purses.Load(t.Context(), hf, id); fault.CodeOf(err) != fault.DatabaseDamaged {
-				t.Errorf("stream without its first event: got %v, want DATABASE_DAMAGED", err)
+			if _, _, err := purses.Load(t.Context(), hf, id); fault.CodeOf(err) != fault.Conflict {
+				t.Errorf("truncated stream without a state: got %v, want CONFLICT", err)
 			}
 			restart(t, hf, "purse-"+id, stream.Event{Name: "$tombstone"})
 			if _, _, err := purses.Load(t.Context(), hf, id); fault.CodeOf(err) != fault.StreamClosed {

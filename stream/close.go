@@ -114,9 +114,26 @@ func export(ctx context.Context, e *holdfast.Engine, stream string, from, to Ver
 	return ctx.Err()
 }
 
+// TruncateOption is an option of [Truncate].
+type TruncateOption struct{ set func(*json.RawMessage) }
+
+// Base sets the state, as JSON, that the removed events lead to. Aggregates start with it, as they do with the snapshot of a
+// [Restart]. Without it, or a stored snapshot that is recent enough, they can no longer be loaded. The state must include
+// exactly the events below the version; [Aggregate.Truncate] computes it.
+func Base(state json.RawMessage) TruncateOption {
+	return TruncateOption{func(o *json.RawMessage) { *o = state }}
+}
+
 // Truncate permanently removes the events of a stream below a version. The last event is never removed. If a reaction
 // still has to handle one of the events to be removed, the error is [holdfast.ErrConflict], whose field "reactions"
 // lists the reactions. A reaction that is reset afterwards starts at the first remaining event.
-func Truncate(ctx context.Context, e *holdfast.Engine, stream string, before Version) error {
-	return streamclose.Truncate(ctx, engine.Of(e), stream, int64(before))
+//
+// The stream stays open, and events can be appended meanwhile. If you want to keep the removed events elsewhere, read them
+// before: events below a version never change. Repeating Truncate changes nothing.
+func Truncate(ctx context.Context, e *holdfast.Engine, stream string, before Version, o ...TruncateOption) error {
+	var base json.RawMessage
+	for _, option := range o {
+		option.set(&base)
+	}
+	return streamclose.Truncate(ctx, engine.Of(e), stream, int64(before), base)
 }

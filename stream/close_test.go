@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/storetest"
 	"github.com/holdfast-go/holdfast/stream"
 )
 
@@ -86,5 +88,81 @@ func TestCloseWants(t *testing.T) {
 		if err := stream.Truncate(ctx, hf, "s", 5); fault.CodeOf(err) != fault.Validation {
 			t.Errorf("got %v, want a validation error", err)
 		}
+	})
+}
+
+// TestTruncatedAggregate verifies that an aggregate can be loaded after its stream was truncated with its state, with and
+// without stored snapshots; that without a state the error says what was done and how to repair it, not that the database is
+// damaged; and that events that are really missing are damage.
+func TestTruncatedAggregate(t *testing.T) {
+	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+		ctx := t.Context()
+		plain := stream.Fold("purse-", foldPurse)
+		stored := stream.Fold("purse-", foldPurse, stream.SnapshotEvery(3, "purse 1"))
+		want := make(map[string]purse)
+		for _, id := range []string{"a", "b", "c", "d"} {
+			for i := range 10 {
+				mustDo(t, plain, hf, id, add(i))
+			}
+			var err error
+			if want[id], _, err = plain.Load(ctx, hf, id); err != nil {
+				t.Fatal(err)
+			}
+		}
+		mustDo(t, stored, hf, "b", func(purse) ([]stream.Event, error) { return nil, nil })
+		for _, before := range []stream.Version{0, 4, 4, 2, 7, 9} {
+			for _, id := range []string{"a", "b"} {
+				if err := plain.Truncate(ctx, hf, id, before); err != nil {
+					t.Fatalf("before %d: %v", before, err)
+				}
+				for _, a := range []*stream.Aggregate[purse]{plain, stored} {
+					if got, version, err := a.Load(ctx, hf, id); err != nil || version != 9 || fmt.Sprint(got) != fmt.Sprint(want[id]) {
+						t.Errorf("before %d: loaded %v at %d, %v, want %v", before, got, version, err, want[id])
+					}
+				}
+			}
+		}
+		if got := mustDo(t, stored, hf, "a", add(5)); got.Balance != 50 {
+			t.Errorf("balance is %d, want 50", got.Balance)
+		}
+		for _, before := range []stream.Version{-1, 11, 12} {
+			if err := plain.Truncate(ctx, hf, "b", before); fault.CodeOf(err) != fault.Validation {
+				t.Errorf("before %d: got %v, want a validation error", before, err)
+			}
+		}
+
+		if err := stream.Truncate(ctx, hf, "purse-c", 6); err != nil {
+			t.Fatal(err)
+		}
+		_, _, err := plain.Load(ctx, hf, "c")
+		if fault.CodeOf(err) != fault.Conflict || !strings.Contains(err.Error(), "truncated below version 6") {
+			t.Errorf("got %v, want a conflict that names the truncation", err)
+		}
+		if err := plain.Truncate(ctx, hf, "c", 8); fault.CodeOf(err) != fault.Conflict {
+			t.Errorf("got %v, want a conflict", err)
+		}
+		for _, base := range []string{`{"Balance": 1000}`, `{"Balance": 2000}`} { // the second is a repetition, and changes nothing
+			if err := stream.Truncate(ctx, hf, "purse-c", 6, stream.Base([]byte(base))); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got, _, err := plain.Load(ctx, hf, "c"); err != nil || got.Balance != 1000+6+7+8+9 {
+			t.Errorf("loaded %v, %v", got, err)
+		}
+
+		sql := func(text string) {
+			err := hf.Update(ctx, func(ctx context.Context, tx holdfast.Tx) error {
+				_, err := storetest.Exec(ctx, tx, text)
+				return err
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		sql(`DELETE FROM holdfast_event WHERE stream = 'purse-d' AND version = 0`)
+		if _, _, err := plain.Load(ctx, hf, "d"); fault.CodeOf(err) != fault.DatabaseDamaged {
+			t.Errorf("got %v, want damage", err)
+		}
+		sql(`UPDATE holdfast_stream SET first = 1 WHERE name = 'purse-d'`) // for the check at the end
 	})
 }

@@ -29,3 +29,18 @@ type PushScope struct {
 	Field string          `json:"field"`
 	Value json.RawMessage `json:"value,omitempty" required:"true" doc:"Any JSON value, including null."`
 }
+
+// ScopeKind is a kind of scopes.
+type ScopeKind struct {
+	Kind string `json:"kind"`
+}
+
+// ScopeInfo is a scope in a list, without its state.
+type ScopeInfo struct {
+	Kind      string `json:"kind"`
+	ID        string `json:"id"`
+	Version   int64  `json:"version"`
+	CreatedAt *Time  `json:"createdAt"`
+	UpdatedAt *Time  `json:"updatedAt"`
+	ExpiresAt *Time  `json:"expiresAt" doc:"null if the scope does not expire."`
+}

@@ -51,6 +51,32 @@ type ClosedStream struct {
 	LastVersion int64  `json:"lastVersion"`
 }
 
+// Stream is a stream, without the histories. Its events are those from firstVersion to lastVersion.
+type Stream struct {
+	Name         string `json:"name"`
+	State        string `json:"state" enum:"open,closing,closed"`
+	Mode         string `json:"mode,omitempty" enum:"archive,tombstone" doc:"How a closed stream was closed."`
+	FirstVersion int64  `json:"firstVersion"`
+	LastVersion  int64  `json:"lastVersion"`
+	Events       int64  `json:"events" doc:"The number of stored events."`
+	FirstAt      *Time  `json:"firstAt" doc:"Time of the first stored event."`
+	LastAt       *Time  `json:"lastAt" doc:"Time of the last event."`
+	LastName     string `json:"lastName" doc:"Name of the last event."`
+}
+
+// StreamStatistics is a stream with the counts of its events by name.
+type StreamStatistics struct {
+	Stream
+	Counted int64            `json:"counted" doc:"How many of the newest events were counted, at most 10000."`
+	Names   map[string]int64 `json:"names" doc:"The number of counted events by name."`
+}
+
+// TruncateStream is the request to delete the events of a stream below a version.
+type TruncateStream struct {
+	Before int64           `json:"before" doc:"The first version to keep; at most the last version."`
+	State  json.RawMessage `json:"state,omitempty" doc:"The state computed from all events below before, from which aggregates start. Any JSON value."`
+}
+
 // PutReaction registers or changes a reaction.
 type PutReaction struct {
 	Events       []string `json:"events" doc:"Event names; * for all."`

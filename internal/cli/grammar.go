@@ -47,8 +47,8 @@ type grammar struct {
 	Claim      claimCommand      `cmd:"" help:"Claim a step manually: take, renew, settle, release."`
 	Claims     claimsCommand     `cmd:"" help:"Inspect claims: list."`
 	Operations operationsCommand `cmd:"" help:"Manage unfinished operations: list, resolve, withdraw, ack."`
-	Streams    streamsCommand    `cmd:"" help:"Manage event streams: append, read, close."`
-	Events     eventsCommand     `cmd:"" help:"Read or follow the feed of all events."`
+	Streams    streamsCommand    `cmd:"" help:"Manage event streams: list, show, append, read, close, truncate."`
+	Events     eventsCommand     `cmd:"" help:"Read, search or follow the feed of all events."`
 	Timeline   timelineCommand   `cmd:"" help:"List the events, refusals and effects of a stream, newest first."`
 	Races      racesCommand      `cmd:"" help:"List refused writes, newest first, grouped by what they lost to."`
 	Reactions  reactionsCommand  `cmd:"" help:"Manage reactions: list, show, put, delete, streams, unblock, skip, reset."`
@@ -56,7 +56,7 @@ type grammar struct {
 	Runs     runsCommand     `cmd:"" help:"Manage workflow definitions and runs: define, definitions, start, list, show, steps, follow, cancel, pause, resume, retry, signal, approvals, approve, reject."`
 	Batches  batchesCommand  `cmd:"" help:"Manage batches of items: create, add, seal, list, show, items, follow, finalize, cancel."`
 	Wallet   walletCommand   `cmd:"" help:"Manage wallets, which hold points: list, put, show, credit, ledger, audit."`
-	Scope    scopeCommand    `cmd:"" help:"Read and change scopes (versioned state): get, patch, inc, push, set, delete, watch."`
+	Scope    scopeCommand    `cmd:"" help:"Read and change scopes (versioned state): kinds, list, get, put, patch, inc, push, set, delete, watch."`
 	Webhooks webhooksCommand `cmd:"" help:"Manage webhooks: list, create, rotate, delete."`
 
 	Inbox    inboxCommand    `cmd:"" help:"List what needs a person or is stuck."`

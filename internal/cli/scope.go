@@ -15,13 +15,16 @@ import (
 )
 
 type scopeCommand struct {
-	Get    scopeGet    `cmd:"" help:"Show the state of a scope."`
-	Patch  scopePatch  `cmd:"" help:"Merge a document into the state of a scope."`
-	Inc    scopeInc    `cmd:"" help:"Increment an integer field of a scope."`
-	Push   scopePush   `cmd:"" help:"Append an item to a list field of a scope."`
-	Set    scopeSet    `cmd:"" help:"Set a record in an object field of a scope."`
-	Delete scopeDelete `cmd:"" help:"Delete a scope, or one record of it."`
-	Watch  scopeWatch  `cmd:"" help:"Print the state of a scope after each change."`
+	Kinds  scopeKindsList `cmd:"" help:"List the kinds of scopes."`
+	List   scopeList      `cmd:"" help:"List the scopes of a kind."`
+	Get    scopeGet       `cmd:"" help:"Show the state of a scope."`
+	Put    scopePut       `cmd:"" help:"Replace the state of a scope."`
+	Patch  scopePatch     `cmd:"" help:"Merge a document into the state of a scope."`
+	Inc    scopeInc       `cmd:"" help:"Increment an integer field of a scope."`
+	Push   scopePush      `cmd:"" help:"Append an item to a list field of a scope."`
+	Set    scopeSet       `cmd:"" help:"Set a record in an object field of a scope."`
+	Delete scopeDelete    `cmd:"" help:"Delete a scope, or one record of it."`
+	Watch  scopeWatch     `cmd:"" help:"Print the state of a scope after each change."`
 }
 
 type scopeArgs struct {
@@ -86,13 +89,60 @@ func value(name, text string) (json.RawMessage, error) {
 	return document(name, text)
 }
 
+type scopeKindsList struct{ pageFlags }
+
+func (c *scopeKindsList) Run(ctx context.Context, d *connection) error {
+	l, err := d.ListScopeKindsPage(ctx, c.page(), d.raw())
+	t := &table{heads: []string{"KIND"}}
+	for _, k := range l.Items {
+		t.add(k.Kind)
+	}
+	return d.showList(t, l.Next, err)
+}
+
+type scopeList struct {
+	pageFlags
+	Kind   string `arg:"" help:"Scope kind, such as session."`
+	Prefix string `setting:"-" placeholder:"TEXT" help:"List only scopes whose ids begin with this text."`
+}
+
+func (c *scopeList) Run(ctx context.Context, d *connection) error {
+	l, err := d.ListScopesPage(ctx, c.Kind, client.ScopeFilter{Prefix: c.Prefix}, c.page(), d.raw())
+	t := &table{heads: []string{"ID", "VERSION", "CREATED", "UPDATED", "EXPIRES"}}
+	for _, s := range l.Items {
+		t.add(s.ID, number64(s.Version), at(s.CreatedAt), at(s.UpdatedAt), at(s.ExpiresAt))
+	}
+	return d.showList(t, l.Next, err)
+}
+
+type scopePut struct {
+	changeFlags
+	scopeArgs
+	JSON string `arg:"" help:"New state: a JSON object, @FILE, or - for stdin."`
+}
+
+func (c *scopePut) Run(ctx context.Context, to *target) error {
+	state, err := value("the argument JSON", c.JSON)
+	if err != nil {
+		return err
+	}
+	return c.change(ctx, to, func(d *connection, o ...client.Option) (wire.ChangedScope, error) {
+		return d.PutScope(ctx, c.Kind, c.ID, state, o...)
+	})
+}
+
 type scopeGet struct {
 	targetFlags
 	scopeArgs
+	At *int64 `setting:"-" placeholder:"VERSION" help:"Show the scope as it was at this version. Default: the current version."`
 }
 
 func (c *scopeGet) Run(ctx context.Context, d *connection) error {
-	x, err := d.GetScope(ctx, c.Kind, c.ID, d.raw())
+	o := []client.Option{d.raw()}
+	if c.At != nil {
+		o = append(o, client.At(*c.At))
+	}
+	x, err := d.GetScope(ctx, c.Kind, c.ID, o...)
 	return d.show(facts("kind", x.Kind, "id", x.ID, "version", number64(x.Version), "state", string(x.State)), err)
 }
 

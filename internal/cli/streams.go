@@ -5,15 +5,76 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"time"
 
 	"github.com/holdfast-go/holdfast/client"
 	"github.com/holdfast-go/holdfast/wire"
 )
 
 type streamsCommand struct {
-	Append streamsAppend `cmd:"" help:"Append an event to a stream."`
-	Read   streamsRead   `cmd:"" help:"Read a stream."`
-	Close  streamsClose  `cmd:"" help:"Close a stream."`
+	List     streamsList     `cmd:"" help:"List streams."`
+	Show     streamsShow     `cmd:"" help:"Show a stream and counts of its events."`
+	Append   streamsAppend   `cmd:"" help:"Append an event to a stream."`
+	Read     streamsRead     `cmd:"" help:"Read a stream."`
+	Close    streamsClose    `cmd:"" help:"Close a stream."`
+	Truncate streamsTruncate `cmd:"" help:"Delete the events of a stream below a version."`
+}
+
+type streamsList struct {
+	pageFlags
+	Prefix string `setting:"-" placeholder:"TEXT" help:"List only streams whose names begin with this text."`
+}
+
+func (c *streamsList) Run(ctx context.Context, d *connection) error {
+	l, err := d.ListStreamsPage(ctx, client.StreamFilter{Prefix: c.Prefix}, c.page(), d.raw())
+	t := &table{heads: []string{"STREAM", "STATE", "FIRST", "LAST", "LAST EVENT", "AT"}}
+	for _, s := range l.Items {
+		t.add(s.Name, stateOf(s), number64(s.FirstVersion), number64(s.LastVersion), s.LastName, at(s.LastAt))
+	}
+	return d.showList(t, l.Next, err)
+}
+
+// stateOf returns the state of a stream, or the mode of a closed one.
+func stateOf(s wire.Stream) string {
+	if s.Mode != "" {
+		return s.State + " (" + s.Mode + ")"
+	}
+	return s.State
+}
+
+type streamsShow struct {
+	targetFlags
+	Stream string `arg:"" help:"Stream name."`
+}
+
+func (c *streamsShow) Run(ctx context.Context, d *connection) error {
+	s, err := d.GetStream(ctx, c.Stream, d.raw())
+	all := facts("stream", s.Name, "state", stateOf(s.Stream), "first version", number64(s.FirstVersion), "last version", number64(s.LastVersion),
+		"events", number64(s.Events), "first at", at(s.FirstAt), "last at", at(s.LastAt), "last event", s.LastName)
+	for _, name := range slices.Sorted(maps.Keys(s.Names)) {
+		all.add("events "+name, number64(s.Names[name]))
+	}
+	return d.show(all, err)
+}
+
+type streamsTruncate struct {
+	idempotencyFlags
+	Stream string `arg:"" help:"Stream name."`
+	Before int64  `setting:"-" required:"" placeholder:"N" help:"First version to keep."`
+	State  string `setting:"-" placeholder:"JSON" help:"State computed from the deleted events, from which aggregates start: JSON, or @FILE."`
+}
+
+func (c *streamsTruncate) Run(ctx context.Context, to *target) error {
+	state, bad := document("--state", c.State)
+	to.closes = true
+	d, err := to.openUnless(ctx, bad)
+	if err != nil {
+		return err
+	}
+	s, err := d.TruncateStream(ctx, c.Stream, wire.TruncateStream{Before: c.Before, State: state}, c.options(d)...)
+	return d.show(facts("stream", s.Name, "first version", number64(s.FirstVersion), "last version", number64(s.LastVersion)), err)
 }
 
 type streamsAppend struct {
@@ -59,6 +120,7 @@ type streamsClose struct {
 
 func (c *streamsClose) Run(ctx context.Context, to *target) error {
 	snapshot, bad := document("--snapshot", c.Snapshot)
+	to.closes = true
 	d, err := to.openUnless(ctx, bad)
 	if err != nil {
 		return err
@@ -69,10 +131,25 @@ func (c *streamsClose) Run(ctx context.Context, to *target) error {
 
 type eventsCommand struct {
 	pageFlags
-	Follow bool `setting:"-" help:"Print events as they arrive, until Ctrl-C."`
+	Follow      bool      `setting:"-" help:"Print events as they arrive, until Ctrl-C."`
+	Stream      string    `setting:"-" placeholder:"STREAM" help:"Search only this stream, which may be a history such as $$entity/invoice/17. Default: all streams."`
+	Name        string    `setting:"-" placeholder:"NAMES" help:"Search for events with these names, separated by commas."`
+	Correlation string    `setting:"-" placeholder:"TEXT" help:"Search for events with this correlation id."`
+	Actor       string    `setting:"-" placeholder:"TEXT" help:"Search for events of this actor."`
+	Since       time.Time `setting:"-" placeholder:"TIME" help:"Search for events from this time on (RFC 3339)."`
+	Until       time.Time `setting:"-" placeholder:"TIME" help:"Search for events before this time (RFC 3339)."`
+	Backward    bool      `setting:"-" help:"Print the newest events first."`
+}
+
+func (c *eventsCommand) filter() client.EventFilter {
+	return client.EventFilter{Stream: c.Stream, Name: c.Name, Correlation: c.Correlation, Actor: c.Actor, Since: c.Since, Until: c.Until, Backward: c.Backward}
 }
 
 func (c *eventsCommand) Run(ctx context.Context, to *target) error {
+	searches := c.filter() != client.EventFilter{}
+	if c.Follow && searches {
+		return misuse("--follow cannot be combined with the flags of a search: omit them, or omit --follow")
+	}
 	to.feed = true
 	d, err := to.open(ctx)
 	if err != nil {
@@ -81,7 +158,12 @@ func (c *eventsCommand) Run(ctx context.Context, to *target) error {
 	if c.Follow {
 		return d.follow(ctx, c.Cursor)
 	}
-	l, err := d.ReadFeedPage(ctx, c.page(), d.raw())
+	var l wire.List[wire.Event]
+	if searches {
+		l, err = d.SearchEventsPage(ctx, c.filter(), c.page(), d.raw())
+	} else {
+		l, err = d.ReadFeedPage(ctx, c.page(), d.raw())
+	}
 	t := &table{heads: []string{"STREAM", "VERSION", "NAME", "AT", "DATA"}}
 	for _, e := range l.Items {
 		t.add(e.Stream, number64(e.Version), e.Name, at(e.At), string(e.Data))

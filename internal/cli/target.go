@@ -71,6 +71,7 @@ type target struct {
 	// For an engine in this process:
 	create bool // the database may be created and migrated
 	feed   bool // the feed is read, so events must have positions
+	closes bool // events are removed, so they must have positions if the feed is on
 }
 
 // target returns the target of the parsed command.
@@ -154,7 +155,7 @@ func (t *target) local(ctx context.Context) (*connection, error) {
 	}
 	t.close = engine.Close
 	c, err := client.New("http://in-process", client.Options{Workspace: t.Workspace, HTTP: &http.Client{Transport: inMemory{api}}})
-	if err == nil && t.feed {
+	if err == nil && (t.feed || t.closes) {
 		err = number(ctx, engine)
 	}
 	if err != nil {

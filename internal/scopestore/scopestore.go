@@ -44,6 +44,9 @@ type PutArgs struct {
 	State         []byte        `arg:"state"`
 	TTL           time.Duration `arg:"ttl,null"` // from now; 0 means that the scope never expires
 	Meta          events.Meta
+	// Was is the state at ExpectVersion, if it is known: the event then has the difference, not the whole state.
+	Was  []byte
+	note []byte `arg:"note"`
 }
 
 // EditArgs are the arguments of [Edit]. ExpectVersion nil accepts any version,
@@ -195,6 +198,7 @@ func put(ctx context.Context, d store.Doer, a PutArgs) (Scope, error) {
 		return Scope{}, err
 	}
 	a.TTL = ttlOrNever(a.TTL)
+	a.note = noteOf(a)
 	r, err := putVerb.Do(ctx, d, a)
 	s := named(r, a.Kind, a.ID)
 	if err == nil && !r.applied {
@@ -309,7 +313,7 @@ func replaceOnce(ctx context.Context, d store.Doer, a EditArgs) (e Edited, lost 
 	if err != nil || !changed {
 		return Edited{Scope: s}, false, err
 	}
-	put, err := put(ctx, d, PutArgs{Kind: a.Kind, ID: a.ID, ExpectVersion: &s.Version, State: next, TTL: a.TTL, Meta: a.Meta})
+	put, err := put(ctx, d, PutArgs{Kind: a.Kind, ID: a.ID, ExpectVersion: &s.Version, State: next, TTL: a.TTL, Meta: a.Meta, Was: s.State})
 	if fault.CodeOf(err) == fault.Concurrency {
 		return e, true, nil
 	}

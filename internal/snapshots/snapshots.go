@@ -1,6 +1,6 @@
 // Package snapshots stores the state of an aggregate at a version of its stream, so that it need not be folded
 // from the beginning. A snapshot can be rebuilt from the events: if it is missing, late or unusable, nothing is
-// lost.
+// lost. The exception is the kind [Base].
 package snapshots
 
 import (
@@ -9,6 +9,10 @@ import (
 	"github.com/holdfast-go/holdfast/internal/events"
 	"github.com/holdfast-go/holdfast/internal/store"
 )
+
+// Base is the kind of the snapshot that a truncated stream keeps of its dropped events. It is right before the
+// first event that remains, and nothing can rebuild it.
+const Base = "$base"
 
 // Snapshot is a state at a version.
 type Snapshot struct {

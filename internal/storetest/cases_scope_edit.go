@@ -67,7 +67,7 @@ var scopeEditCases = []Case{
 		}
 	}},
 	{"scope edit: changes what is there, with an event that tells what and by whom", func(e *env) {
-		data := map[string]string{"inc": `{"field":"f","by":1,"value":2}`, "patch": `{}`, "push": `{"field":"f"}`, "set": `{"field":"f","key":"k"}`, "unset": `{"field":"f","key":"k"}`}
+		data := map[string]string{"inc": `{"field":"f","by":1,"value":2}`, "patch": `{"patch":{"f":{"x":1,"y":null}}}`, "push": `{"field":"f","value":{"x":1}}`, "set": `{"field":"f","key":"k","value":[1]}`, "unset": `{"field":"f","key":"k"}`}
 		for _, c := range edits {
 			_, err := e.put(e.hf, c.name, none, c.found)
 			e.ok(err)

@@ -139,7 +139,7 @@ func TestARestartIsRepeated(t *testing.T) {
 				add(t, hf, name, 1)
 			}, fault.Concurrency, "5:$snapshot 6:a"},
 			"truncated": {func(name string) {
-				if err := streamclose.Truncate(ctx, engine.Of(hf), name, 4); err != nil {
+				if err := streamclose.Truncate(ctx, engine.Of(hf), name, 4, nil); err != nil {
 					t.Error(err)
 				}
 			}, fault.Concurrency, "4:a"},
@@ -285,7 +285,7 @@ func TestDeadCloser(t *testing.T) {
 					if by, ok := field(err, "holder").(string); !ok || !strings.HasPrefix(by, "close-") {
 						t.Errorf("error has holder %v, want the prefix close-", by)
 					}
-					refused(t, streamclose.Truncate(ctx, engine.Of(hf), name, 1), fault.Conflict, "is being closed by")
+					refused(t, streamclose.Truncate(ctx, engine.Of(hf), name, 1, nil), fault.Conflict, "is being closed by")
 					if _, err := streamclose.SweepAll(ctx, engine.Of(hf)); err != nil {
 						t.Error(err)
 					}
@@ -406,7 +406,7 @@ func TestReactionsKeepTheBooksOpen(t *testing.T) {
 				}
 			}
 			if c.why != "mailer (held)" { // it has handled them
-				refused(t, streamclose.Truncate(ctx, engine.Of(hf), c.name, 2), fault.Conflict, "still needed by "+c.why)
+				refused(t, streamclose.Truncate(ctx, engine.Of(hf), c.name, 2, nil), fault.Conflict, "still needed by "+c.why)
 			}
 			reads(t, hf, c.name, "0:a 1:a 2:a")
 			add(t, hf, c.name, 1)

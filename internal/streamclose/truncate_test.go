@@ -39,7 +39,7 @@ func TestTruncate(t *testing.T) {
 			{-1, fault.Validation, "2:a 3:a 4:a"},
 			{4, "", "4:a"},
 		} {
-			if err := streamclose.Truncate(ctx, engine.Of(hf), "s", c.before); fault.CodeOf(err) != c.code {
+			if err := streamclose.Truncate(ctx, engine.Of(hf), "s", c.before, nil); fault.CodeOf(err) != c.code {
 				t.Errorf("before %d: got error %v", c.before, err)
 			}
 			reads(t, hf, "s", c.reads)
@@ -48,11 +48,11 @@ func TestTruncate(t *testing.T) {
 		if _, err := closeAt(hf, "s", streamclose.Archive, nil); err != nil {
 			t.Error(err)
 		}
-		if err := streamclose.Truncate(ctx, engine.Of(hf), "s", 5); err != nil {
+		if err := streamclose.Truncate(ctx, engine.Of(hf), "s", 5, nil); err != nil {
 			t.Error(err)
 		}
 		reads(t, hf, "s", "5:a")
-		refused(t, streamclose.Truncate(ctx, engine.Of(hf), "none", 1), fault.NotFound)
+		refused(t, streamclose.Truncate(ctx, engine.Of(hf), "none", 1, nil), fault.NotFound)
 	})
 }
 
@@ -79,7 +79,7 @@ func TestTruncateLooksAtWhatGoes(t *testing.T) {
 			name := fmt.Sprint("s", i)
 			add(t, hf, name, 5)
 			follow(t, hf, "mailer", name, c.watermark, c.due, c.more)
-			if err := streamclose.Truncate(ctx, engine.Of(hf), name, 3); fault.CodeOf(err) != c.code {
+			if err := streamclose.Truncate(ctx, engine.Of(hf), name, 3, nil); fault.CodeOf(err) != c.code {
 				t.Errorf("%+v: got error %v", c, err)
 			}
 		}
@@ -105,7 +105,7 @@ func TestPrune(t *testing.T) {
 		if _, err := closeAt(hf, "gone", streamclose.Tombstone, nil); err != nil {
 			t.Fatal(err)
 		}
-		if err := streamclose.Truncate(ctx, engine.Of(hf), "cut", 3); err != nil {
+		if err := streamclose.Truncate(ctx, engine.Of(hf), "cut", 3, nil); err != nil {
 			t.Fatal(err)
 		}
 		s := shard(t, hf)

@@ -16,8 +16,7 @@ WITH moved AS (
     RETURNING s.version, s.state, s.updated_at
 ), {include history/write}
     SELECT :shard, :command, 0, :workspace, '$scope/' || :kind || '/' || :scope, moved.version, :op,
-           pg_catalog.json_strip_nulls(pg_catalog.json_build_object('field', :field, 'key', :key,
-               'by', CASE WHEN :op = 'inc' THEN :value::json END, 'value', CASE WHEN :op = 'inc' THEN moved.state -> :field END)),
+           {include scopes/edit_data :op; :field; :key; :value; moved.state -> :field},
            :correlation, :causation, :actor, moved.updated_at
       FROM moved
 )

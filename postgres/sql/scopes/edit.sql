@@ -72,8 +72,7 @@ WITH {members}, {include store/time}, k AS (
      WHERE turn.verdict = 1
 ), {include history/write}
     SELECT m.shard, m.command, 0, m.workspace, '$scope/' || m.kind || '/' || m.scope, won.version, m.op,
-           pg_catalog.json_strip_nulls(pg_catalog.json_build_object('field', m.field, 'key', m.key,
-               'by', CASE WHEN m.op = 'inc' THEN m.value::json END, 'value', CASE WHEN m.op = 'inc' THEN won.state -> m.field END)),
+           {include scopes/edit_data m.op; m.field; m.key; m.value; won.state -> m.field},
            m.correlation, m.causation, m.actor, t.now
       FROM t, m JOIN won ON won.member = m.member
     {due_notices}

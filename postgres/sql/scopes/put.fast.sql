@@ -9,7 +9,7 @@ WITH moved AS (
        AND {include registry/is_current}
     RETURNING s.version, s.state, s.updated_at
 ), {include history/write}
-    SELECT :shard, :command, 0, :workspace, '$scope/' || :kind || '/' || :scope, moved.version, 'put', '{}',
+    SELECT :shard, :command, 0, :workspace, '$scope/' || :kind || '/' || :scope, moved.version, 'put', :note::json,
            :correlation, :causation, :actor, moved.updated_at
       FROM moved
 )

@@ -30,12 +30,12 @@ WITH {members}, {include store/time}, cur AS (
     ON CONFLICT (shard, workspace, kind, id) DO NOTHING
     RETURNING shard, workspace, kind, id, version, state, updated_at
 ), won AS (
-    SELECT m.member, m.shard, m.workspace, m.command, m.kind, m.scope, m.correlation, m.causation, m.actor,
+    SELECT m.member, m.shard, m.workspace, m.command, m.kind, m.scope, m.note, m.correlation, m.causation, m.actor,
            w.version, w.state, w.updated_at
       FROM m JOIN (SELECT * FROM moved UNION ALL SELECT * FROM made) w
         ON w.shard = m.shard AND w.workspace = m.workspace AND w.kind = m.kind AND w.id = m.scope
 ), {include history/write}
-    SELECT won.shard, won.command, 0, won.workspace, '$scope/' || won.kind || '/' || won.scope, won.version, 'put', '{}',
+    SELECT won.shard, won.command, 0, won.workspace, '$scope/' || won.kind || '/' || won.scope, won.version, 'put', won.note::json,
            won.correlation, won.causation, won.actor, won.updated_at
       FROM won
     {due_notices}

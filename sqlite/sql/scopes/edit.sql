@@ -53,9 +53,10 @@ RETURNING version, state, 1
 -- then
 {include history/write}
 SELECT :shard, :command, 0, :workspace, '$scope/' || :kind || '/' || :scope, s.version, :op,
-       CASE :op WHEN 'patch' THEN '{}'
+       CASE :op WHEN 'patch' THEN '{"patch":' || :value || '}'
                WHEN 'inc' THEN json_object('field', :field, 'by', CAST(:value AS INTEGER), 'value', s.state ->> ('$.' || json_quote(:field)))
-               WHEN 'push' THEN json_object('field', :field)
+               WHEN 'push' THEN '{"field":' || json_quote(:field) || ',"value":' || :value || '}'
+               WHEN 'set' THEN '{"field":' || json_quote(:field) || ',"key":' || json_quote(:key) || ',"value":' || :value || '}'
                ELSE json_object('field', :field, 'key', :key) END, :correlation, :causation, :actor, s.updated_at
   FROM holdfast_scope AS s
  WHERE s.shard = :shard AND s.workspace = :workspace AND s.kind = :kind AND s.id = :scope

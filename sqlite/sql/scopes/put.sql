@@ -18,7 +18,7 @@ ON CONFLICT (shard, workspace, kind, id) DO UPDATE
 RETURNING version, state
 -- then
 {include history/write}
-SELECT :shard, :command, 0, :workspace, '$scope/' || :kind || '/' || :scope, s.version, 'put', '{}', :correlation, :causation, :actor, s.updated_at
+SELECT :shard, :command, 0, :workspace, '$scope/' || :kind || '/' || :scope, s.version, 'put', :note, :correlation, :causation, :actor, s.updated_at
   FROM holdfast_scope AS s
  WHERE s.shard = :shard AND s.workspace = :workspace AND s.kind = :kind AND s.id = :scope
 -- else

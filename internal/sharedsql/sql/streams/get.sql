@@ -1,0 +1,10 @@
+-- Returns a stream, with the times of its first and last events.
+SELECT s.name, s.first, s.head, s.state, coalesce(s.closed, ''),
+       coalesce((SELECT e.at FROM {schema}.event AS e
+                  WHERE e.shard = s.shard AND e.workspace = s.workspace AND e.stream = s.name AND e.version = s.first), {no_time}),
+       coalesce((SELECT e.at FROM {schema}.event AS e
+                  WHERE e.shard = s.shard AND e.workspace = s.workspace AND e.stream = s.name AND e.version = s.head), {no_time}),
+       coalesce((SELECT e.name FROM {schema}.event AS e
+                  WHERE e.shard = s.shard AND e.workspace = s.workspace AND e.stream = s.name AND e.version = s.head), '')
+  FROM {schema}.stream AS s
+ WHERE s.shard = :shard AND s.workspace = :workspace AND s.name = :stream
