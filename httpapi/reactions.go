@@ -538,8 +538,8 @@ func repair(c *call, how string, in *repairIn) (wire.Repaired, error) {
 			return wire.Repaired{}, fault.New(fault.Validation, "source must be event or history, got %q", x.Source).With("pointer", "/filter/source")
 		}
 	}
-	done, err := map[string]func(context.Context, holdfast.Doer, string, stream.PositionFilter) (stream.RepairResult, error){
-		"unblock": stream.Unblock, "reset": stream.Reset, "skip": stream.Skip}[how](c.ctx(), c.doer(), in.Name, f)
+	done, err := map[string]func(context.Context, holdfast.Doer, string, stream.PositionFilter, ...stream.ActorOption) (stream.RepairResult, error){
+		"unblock": stream.Unblock, "reset": stream.Reset, "skip": stream.Skip}[how](c.ctx(), c.doer(), in.Name, f, stream.By(c.actor()))
 	return wire.Repaired{Streams: streamsOf(done.Repaired), Held: streamsOf(done.Leased), Pending: streamsOf(done.Pending)}, err
 }
 

@@ -149,7 +149,7 @@ type commandIn struct {
 // commanded returns the handler of a command.
 func commanded(name string) func(*call, *commandIn) (wire.Run, error) {
 	return func(c *call, in *commandIn) (wire.Run, error) {
-		r, err := runengine.LocalOf(c.api.engine).Executor.Command(c.ctx(), c.doer(), in.ID, name, in.Body.ExpectedVersion)
+		r, err := runengine.LocalOf(c.api.engine).Executor.Command(c.ctx(), c.doer(), in.ID, runengine.Command{Name: name, Version: in.Body.ExpectedVersion, Actor: c.actor()})
 		if err == nil { // its times are set by the database
 			r, err = runengine.Get(c.ctx(), c.doer(), in.ID)
 		}
@@ -173,7 +173,7 @@ type signalIn struct {
 
 func signalRun(c *call, in *signalIn) (wire.Signalled, error) {
 	b := in.Body
-	s := runengine.Signal{Run: in.ID, ID: store.NewID().String(), Type: b.Type, Payload: b.Payload}
+	s := runengine.Signal{Run: in.ID, ID: store.NewID().String(), Type: b.Type, Payload: b.Payload, Actor: c.actor()}
 	if b.ID != nil {
 		s.ID = *b.ID
 		if err := strictjson.Text("id", s.ID, events.MaxName); err != nil {
