@@ -188,6 +188,15 @@ type Resolution struct {
 	Result   json.RawMessage
 }
 
+// Known returns resolutions as the audit shows them: without results, which may hold users' data.
+func Known(all []Resolution) []map[string]any {
+	known := make([]map[string]any, len(all))
+	for i, r := range all {
+		known[i] = map[string]any{"name": r.Name, "ordinal": r.Ordinal, "happened": r.Happened}
+	}
+	return known
+}
+
 // Agree refuses a resolution that contradicts a known result.
 func Agree(journal []Entry, known []Resolution) error {
 	for _, k := range known {

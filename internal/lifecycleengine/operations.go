@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/audit"
 	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/effects"
 	"github.com/holdfast-go/holdfast/internal/engine"
@@ -115,6 +116,10 @@ func Resolve(ctx context.Context, e *engine.Engine, operation string, known []ef
 	var now entities.Entity
 	var complete bool
 	err = e.Update(ctx, func(ctx context.Context, tx *store.Tx) error {
+		if err := audit.Record(ctx, tx, audit.Action{Name: "operation.resolve", Subject: "operation/" + p.ID, Actor: by,
+			Before: map[string]any{"phase": p.Phase, "entity": p.Lifecycle + "/" + p.Entity}, After: map[string]any{"effects": effects.Known(known), "outcome": o}}); err != nil {
+			return err
+		}
 		for _, k := range known {
 			state := effects.NotDone
 			if k.Happened {
@@ -222,7 +227,10 @@ func Withdraw(ctx context.Context, e *engine.Engine, operation, reason, by strin
 		claim = p.plan.Into
 	}
 	now, done, err := s.store.withdraw(ctx, at, entities.WithdrawArgs{Ticket: entities.Ticket{Lifecycle: p.Lifecycle, ID: p.Entity, Operation: p.ID, Epoch: p.Epoch},
-		Outcome: "withdrawn", Message: cmp.Or(reason, "withdrawn"), Claim: claim, Meta: events.Meta{Actor: by}})
+		Outcome: "withdrawn", Message: cmp.Or(reason, "withdrawn"), Claim: claim, Meta: events.Meta{Actor: by}}, func(ctx context.Context, tx *store.Tx, e entities.Entity) error {
+		return audit.Record(ctx, tx, audit.Action{Name: "operation.withdraw", Subject: "operation/" + p.ID, Actor: by,
+			Before: map[string]any{"phase": p.Phase, "entity": p.Lifecycle + "/" + p.Entity}, After: map[string]any{"status": e.Status, "reason": reason}})
+	})
 	if err == nil && !done {
 		err = fault.New(fault.Conflict, "operation %s was resumed or ended concurrently: read it again", p.ID).With("operation", p.ID)
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/audit"
 	"github.com/holdfast-go/holdfast/internal/events"
 	"github.com/holdfast-go/holdfast/internal/store"
 )
@@ -189,7 +190,7 @@ func Repair(ctx context.Context, d store.Doer, how, actor string, f Filter) (tou
 			if kind := Kind(p.Reaction); f.Reaction == "" && (kind == "" || how == "reset" && kind != "reaction") {
 				continue
 			}
-			r, err := repairVerb.Do(ctx, d, repairArgs{p.Reaction, p.Stream, how, actor})
+			r, err := repairOne(ctx, d, p, how, actor)
 			switch {
 			case err != nil:
 				return touched, held, err
@@ -206,6 +207,27 @@ func Repair(ctx context.Context, d store.Doer, how, actor string, f Filter) (tou
 			return touched, held, nil
 		}
 	}
+}
+
+// repairOne repairs one position, and records that in the audit, in one transaction.
+func repairOne(ctx context.Context, d store.Doer, p Position, how, actor string) (r repaired, err error) {
+	err = store.Within(ctx, d, func(ctx context.Context, tx *store.Tx) (err error) {
+		if r, err = repairVerb.Do(ctx, tx, repairArgs{p.Reaction, p.Stream, how, actor}); err != nil || !r.applied {
+			return err
+		}
+		now := p.repaired(how, r.dueAt)
+		if r.pending {
+			now = p
+			now.ResetRequested = true
+		}
+		return audit.Record(ctx, tx, audit.Action{Name: "reaction." + how, Subject: "reaction/" + p.Reaction + "/" + p.Stream, Actor: actor, Before: p.audited(), After: now.audited()})
+	})
+	return r, err
+}
+
+// audited returns what a repair changes.
+func (p Position) audited() map[string]any {
+	return map[string]any{"watermark": p.Watermark, "failing": p.Failing, "blocked": p.Blocked, "error": p.Error, "generation": p.Generation, "resetRequested": p.ResetRequested}
 }
 
 // repaired returns a position after a repair.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/audit"
 	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/effects"
 	"github.com/holdfast-go/holdfast/internal/events"
@@ -360,8 +361,11 @@ func (k *Executor) Resolve(ctx context.Context, e Engine, operation string, all 
 		if !now.Step.Uncertain {
 			return fault.New(fault.Conflict, "operation %s is not uncertain: only an uncertain operation can be resolved", operation)
 		}
-		l, err = k.resolve(ctx, tx, &now, all, outcome, by)
-		return err
+		if l, err = k.resolve(ctx, tx, &now, all, outcome, by); err != nil {
+			return err
+		}
+		return audit.Record(ctx, tx, audit.Action{Name: "operation.resolve", Subject: "operation/" + operation, Actor: by,
+			Before: map[string]any{"phase": "uncertain"}, After: map[string]any{"effects": effects.Known(all), "outcome": outcome}})
 	})
 	return l, err
 }
