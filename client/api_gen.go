@@ -271,6 +271,18 @@ func (c *Client) ResolveOperation(ctx context.Context, id string, in wire.Resolv
 	return do[wire.Resolved](ctx, c, newRequest(http.MethodPost, in, "operations", id, "resolve"), o)
 }
 
+// GetOperation returns an operation, also one that has ended. An ended operation of an entity
+// is found by its effects: without any, the response is NOT_FOUND.
+func (c *Client) GetOperation(ctx context.Context, id string, o ...Option) (wire.Operation, error) {
+	return do[wire.Operation](ctx, c, newRequest(http.MethodGet, nil, "operations", id), o)
+}
+
+// ReleaseOperation releases a leased operation: its holder can write nothing more. If an
+// effect may have happened, the response is EFFECT_UNRESOLVED.
+func (c *Client) ReleaseOperation(ctx context.Context, id string, in wire.ReleaseOperation, o ...Option) (wire.Resolved, error) {
+	return do[wire.Resolved](ctx, c, newRequest(http.MethodPost, in, "operations", id, "release"), o)
+}
+
 // WithdrawOperation withdraws an operation that is due and not leased. If one of its effects
 // may have happened, the operation becomes uncertain and must be resolved.
 func (c *Client) WithdrawOperation(ctx context.Context, id string, in wire.Withdraw, o ...Option) (wire.Resolved, error) {

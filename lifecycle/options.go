@@ -119,7 +119,7 @@ func EndWith(outcome Outcome) ResolveOption {
 	return resolveOption(func(o *resolveOptions) { o.ending = outcome })
 }
 
-// ActorOption is the option [By] for [Lifecycle.Create] and [Withdraw]. It is also a [FireOption] and a
+// ActorOption is the option [By] for [Lifecycle.Create], [Release] and [Withdraw]. It is also a [FireOption] and a
 // [ResolveOption].
 type ActorOption struct{ actor string }
 

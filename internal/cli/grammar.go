@@ -46,7 +46,7 @@ type grammar struct {
 	Fire       fireCommand       `cmd:"" help:"Fire a step of an entity."`
 	Claim      claimCommand      `cmd:"" help:"Claim a step manually: take, renew, settle, release."`
 	Claims     claimsCommand     `cmd:"" help:"Inspect claims: list."`
-	Operations operationsCommand `cmd:"" help:"Manage unfinished operations: list, resolve, withdraw, ack."`
+	Operations operationsCommand `cmd:"" help:"Manage operations: list, show, resolve, release, withdraw, ack."`
 	Streams    streamsCommand    `cmd:"" help:"Manage event streams: append, read, close."`
 	Events     eventsCommand     `cmd:"" help:"Read or follow the feed of all events."`
 	Timeline   timelineCommand   `cmd:"" help:"List the events, refusals and effects of a stream, newest first."`

@@ -15,6 +15,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"strings"
 	"time"
 
 	"github.com/holdfast-go/holdfast/fault"
@@ -186,6 +187,12 @@ type Resolution struct {
 	Ordinal  int
 	Happened bool
 	Result   json.RawMessage
+}
+
+// Unresolved returns the error for an operation that cannot be released, because effects may have happened.
+func Unresolved(operation string, names []string) error {
+	return fault.New(fault.EffectUnresolved, "operation %s cannot be released, because its effects %s may have happened: resolve them, or wait for the holder", operation, strings.Join(names, ", ")).
+		With("operation", operation).With("effects", names)
 }
 
 // Known returns resolutions as the audit shows them: without results, which may hold users' data.

@@ -417,6 +417,67 @@ func (k *Executor) settle(ctx context.Context, tx *store.Tx, l *ClaimedStep, out
 	return next, err
 }
 
+// ReleaseHeld ends the lease of a step for an operator; run.Release documents it.
+func (k *Executor) ReleaseHeld(ctx context.Context, e Engine, operation, by string) (ClaimedStep, error) {
+	l, err := ByOperation(ctx, e, operation)
+	if err == nil {
+		err = events.CheckMeta(events.Meta{Actor: by})
+	}
+	if err != nil {
+		return l, err
+	}
+	err = e.Update(ctx, func(ctx context.Context, tx *store.Tx) error {
+		if _, err := lockVerb.DoAt(ctx, tx, l.partition(), l.Run.ID); err != nil { // keep the lock order: run before step
+			return err
+		}
+		now, err := l.Now(ctx, tx)
+		if err != nil {
+			return err
+		}
+		if now.Step.Holder == "" && !now.Step.Uncertain {
+			return fault.New(fault.Conflict, "operation %s is not leased: only a leased operation can be released", operation)
+		}
+		open, saw, err := now.unknown(ctx, tx, nil)
+		if err != nil {
+			return err
+		}
+		if open || now.Step.Uncertain {
+			return now.unresolved(ctx, tx)
+		}
+		l, err = k.try(ctx, tx, &now, Taker{}, func(c *planner) error {
+			c.plan.Saw, c.plan.Actor = saw, by
+			c.release(0)
+			c.how = ""
+			return nil
+		})
+		if errors.Is(err, errChanged) || fault.CodeOf(err) == fault.LeaseLost {
+			err = fault.New(fault.Concurrency, "run %q changed concurrently: try again", now.Run.ID)
+		}
+		if err != nil {
+			return err
+		}
+		return audit.Record(ctx, tx, audit.Action{Name: "operation.release", Subject: "operation/" + operation, Actor: by,
+			Before: map[string]any{"phase": "held", "run": now.Run.ID, "step": now.Step.Name, "holder": now.Step.Holder, "epoch": now.Step.Epoch},
+			After:  map[string]any{"status": l.Step.Status}})
+	})
+	return l, err
+}
+
+// unresolved returns the error for a step with effects whose outcome is unknown.
+func (l *ClaimedStep) unresolved(ctx context.Context, d store.Doer) error {
+	journal, err := l.Journal(ctx, d)
+	if err != nil {
+		return err
+	}
+	var names []string
+	for _, x := range journal {
+		if x.State == effects.Begun {
+			names = append(names, x.Name)
+		}
+	}
+	return effects.Unresolved(l.Operation(), names)
+}
+
 // close records an operator's knowledge of an effect.
 func (l *ClaimedStep) close(ctx context.Context, tx *store.Tx, x effects.Resolution) error {
 	if x.Result != nil {
