@@ -36,6 +36,9 @@ var (
 	// ErrLeaseLost is returned when a holder has lost its lease. None of its later writes is applied. If it made the call
 	// of an effect after that, the call is recorded only as a contradiction; see [ListContradictions].
 	ErrLeaseLost = fault.Of(fault.LeaseLost)
+	// ErrEffectUnresolved is returned when an operation cannot be released because an effect may have happened. Resolve the
+	// effect first. The field effects names it.
+	ErrEffectUnresolved = fault.Of(fault.EffectUnresolved)
 	// ErrActionInvalid is returned when the validation or the action of a lifecycle step refused the step with [Invalid].
 	ErrActionInvalid = fault.Of(fault.ActionInvalid)
 	// ErrActionFailed is returned when the action of a lifecycle step failed, or when the step waits for a worker. Its

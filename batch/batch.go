@@ -140,33 +140,46 @@ func ListItems(ctx context.Context, d holdfast.Doer, id string, f ItemFilter) it
 	})
 }
 
+// ActorOption is the option [By] of [Cancel], [Seal], [Accept] and [AcceptAll].
+type ActorOption struct{ actor string }
+
+// By sets the actor that the history records.
+func By(actor string) ActorOption { return ActorOption{actor} }
+
+func actor(all []ActorOption) (name string) {
+	for _, o := range all {
+		name = o.actor
+	}
+	return name
+}
+
 // Cancel cancels a batch. A batch in which no item was started is CANCELLED immediately. Any other batch is torn down:
 // no item starts after Cancel has returned, the cost of items that were not accepted is refunded, their artifacts are
 // deleted, started items are undone ([Kind.Undo]), and then the batch is CANCELLED. Cancelling again changes nothing.
-// If the batch is COMPLETED, Cancel returns [holdfast.ErrInvalidTransition]. Cancel records no actor.
-func Cancel(ctx context.Context, d holdfast.Doer, id string) (Batch, error) {
-	b, _, err := batchengine.Cancel(ctx, store.DoerOf(d), id)
+// If the batch is COMPLETED, Cancel returns [holdfast.ErrInvalidTransition].
+func Cancel(ctx context.Context, d holdfast.Doer, id string, o ...ActorOption) (Batch, error) {
+	b, _, err := batchengine.Cancel(ctx, store.DoerOf(d), id, actor(o))
 	return publicBatch(b), err
 }
 
 // Accept accepts the items with the given keys that have succeeded, and returns how many it accepted. The cost of an
 // accepted item is no longer refunded. No item is accepted once a cancel has been requested or the batch is over. If
 // the batch has no item with one of the keys, Accept returns [holdfast.ErrNotFound] and accepts none.
-func Accept(ctx context.Context, d holdfast.Doer, id string, keys ...string) (int, error) {
-	n, err := batchengine.Finalize(ctx, store.DoerOf(d), id, append([]string{}, keys...))
+func Accept(ctx context.Context, d holdfast.Doer, id string, keys []string, o ...ActorOption) (int, error) {
+	n, err := batchengine.Finalize(ctx, store.DoerOf(d), id, append([]string{}, keys...), actor(o))
 	return int(n), err
 }
 
 // AcceptAll accepts all succeeded items of a batch, and returns how many it accepted. See
 // [Accept].
-func AcceptAll(ctx context.Context, d holdfast.Doer, id string) (int, error) {
-	n, err := batchengine.Finalize(ctx, store.DoerOf(d), id, nil)
+func AcceptAll(ctx context.Context, d holdfast.Doer, id string, o ...ActorOption) (int, error) {
+	n, err := batchengine.Finalize(ctx, store.DoerOf(d), id, nil, actor(o))
 	return int(n), err
 }
 
 // Seal closes an open batch, so that no more items can be added.
-func Seal(ctx context.Context, d holdfast.Doer, id string) (Batch, error) {
-	b, err := batchengine.Seal(ctx, store.DoerOf(d), id)
+func Seal(ctx context.Context, d holdfast.Doer, id string, o ...ActorOption) (Batch, error) {
+	b, err := batchengine.Seal(ctx, store.DoerOf(d), id, actor(o))
 	return publicBatch(b), err
 }
 

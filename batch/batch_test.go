@@ -194,7 +194,7 @@ func TestACancelUndoesWhatWasBegun(t *testing.T) {
 			<-begun
 		}
 		b := until(t, e, "b", func(b batch.Batch) bool { return b.Counts.Succeeded == 20 })
-		if n, err := batch.Accept(t.Context(), e, "b", "k0000", "k0001"); n != 2 || err != nil {
+		if n, err := batch.Accept(t.Context(), e, "b", []string{"k0000", "k0001"}); n != 2 || err != nil {
 			t.Fatalf("accepted %d, %v, want 2", n, err)
 		}
 		if b, err := batch.Cancel(t.Context(), e, "b"); err != nil || !b.CancelRequested || b.Over() {

@@ -173,7 +173,7 @@ func (k *Kind[I, O]) Create(ctx context.Context, d holdfast.Doer, wallet string,
 		total += int64(len(some))
 	}
 	if err == nil && n.Open && !open {
-		b, err = batchengine.Seal(ctx, store.DoerOf(d), n.ID)
+		b, err = batchengine.Seal(ctx, store.DoerOf(d), n.ID, "")
 	} else if err == nil && n.Open {
 		b, err = batchengine.Get(ctx, store.DoerOf(d), n.ID)
 	}
@@ -223,7 +223,7 @@ func (k *Kind[I, O]) again(ctx context.Context, d holdfast.Doer, n batchengine.N
 	case !open && b.Items != total:
 		return other("more items")
 	case !open && !b.Sealed && !b.CancelRequested && !b.Over():
-		b, err = batchengine.Seal(ctx, store.DoerOf(d), n.ID)
+		b, err = batchengine.Seal(ctx, store.DoerOf(d), n.ID, "")
 	}
 	return publicBatch(b), err
 }

@@ -303,6 +303,18 @@ func (c *Client) ResolveOperation(ctx context.Context, id string, in wire.Resolv
 	return do[wire.Resolved](ctx, c, newRequest(http.MethodPost, in, "operations", id, "resolve"), o)
 }
 
+// GetOperation returns an operation, also one that has ended. An ended operation of an entity
+// is found by its effects: without any, the response is NOT_FOUND.
+func (c *Client) GetOperation(ctx context.Context, id string, o ...Option) (wire.Operation, error) {
+	return do[wire.Operation](ctx, c, newRequest(http.MethodGet, nil, "operations", id), o)
+}
+
+// ReleaseOperation releases a leased operation: its holder can write nothing more. If an
+// effect may have happened, the response is EFFECT_UNRESOLVED.
+func (c *Client) ReleaseOperation(ctx context.Context, id string, in wire.ReleaseOperation, o ...Option) (wire.Resolved, error) {
+	return do[wire.Resolved](ctx, c, newRequest(http.MethodPost, in, "operations", id, "release"), o)
+}
+
 // WithdrawOperation withdraws an operation that is due and not leased. If one of its effects
 // may have happened, the operation becomes uncertain and must be resolved.
 func (c *Client) WithdrawOperation(ctx context.Context, id string, in wire.Withdraw, o ...Option) (wire.Resolved, error) {
@@ -785,6 +797,18 @@ func (c *Client) CountInbox(ctx context.Context, f InboxFilter, o ...Option) (wi
 // deletes what retention permits, and continues runs whose timers are due.
 func (c *Client) RunMaintenance(ctx context.Context, o ...Option) (wire.Maintained, error) {
 	return do[wire.Maintained](ctx, c, newRequest(http.MethodPost, nil, "maintenance"), o)
+}
+
+// ListAudit lists the workspace's administrative actions, newest first. With format=ndjson,
+// the response has all entries, one per line, instead of a page.
+func (c *Client) ListAudit(ctx context.Context, f AuditFilter) iter.Seq2[wire.AuditEntry, error] {
+	return pages(func(p Page) (wire.List[wire.AuditEntry], error) { return c.ListAuditPage(ctx, f, p) })
+}
+
+// ListAuditPage lists a page of the workspace's administrative actions, newest first. With
+// format=ndjson, the response has all entries, one per line, instead of a page.
+func (c *Client) ListAuditPage(ctx context.Context, f AuditFilter, p Page, o ...Option) (wire.List[wire.AuditEntry], error) {
+	return do[wire.List[wire.AuditEntry]](ctx, c, list(p, "audit").set("actor", f.Actor).set("action", f.Action).set("subject", f.Subject).set("since", f.Since).set("until", f.Until), o)
 }
 
 // GetOverview counts what the workspace has, by capability and state. Counts of what has not

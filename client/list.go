@@ -51,6 +51,9 @@ type ApprovalFilter struct{ Status, Run string }
 // InboxFilter selects entries of the inbox by kind; several kinds are separated by commas.
 type InboxFilter struct{ Kind string }
 
+// AuditFilter selects administrative actions. Since and Until are times as in RFC 3339; Until is not included.
+type AuditFilter struct{ Actor, Action, Subject, Since, Until string }
+
 // RateFilter selects rates by how many minutes ago they were recorded; nil selects an hour.
 type RateFilter struct{ Minutes *int64 }
 

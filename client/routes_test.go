@@ -163,6 +163,8 @@ func calls(ctx context.Context, c *Client) map[string]func() error {
 			return second(c.AcknowledgeContradictions(ctx, "p", wire.Acknowledge{Contradictions: []string{"c"}}, key))
 		},
 		"withdrawOperation": func() error { return second(c.WithdrawOperation(ctx, "p", wire.Withdraw{}, key)) },
+		"getOperation":      func() error { return second(c.GetOperation(ctx, "p")) },
+		"releaseOperation":  func() error { return second(c.ReleaseOperation(ctx, "p", wire.ReleaseOperation{}, key)) },
 		"resolveOperation":  func() error { return second(c.ResolveOperation(ctx, "p", wire.Resolve{}, key)) },
 		"createKey":         func() error { return second(c.CreateKey(ctx, wire.NewKey{}, key)) },
 		"listKeys":          func() error { return second(c.ListKeysPage(ctx, page)) },
@@ -181,6 +183,7 @@ func calls(ctx context.Context, c *Client) map[string]func() error {
 		"deleteHandler":     func() error { return c.DeleteHandler(ctx, "p", key) },
 		"listInbox":         func() error { return second(c.ListInboxPage(ctx, InboxFilter{Kind: "failedRun"}, page)) },
 		"countInbox":        func() error { return second(c.CountInbox(ctx, InboxFilter{Kind: "failedRun"})) },
+		"listAudit":         func() error { return second(c.ListAuditPage(ctx, AuditFilter{"a", "b", "c", "d", "e"}, page)) },
 		"runMaintenance":    func() error { return second(c.RunMaintenance(ctx, key)) },
 		"getOverview":       func() error { return second(c.GetOverview(ctx)) },
 		"countEntities":     func() error { return second(c.CountEntities(ctx, "p")) },
@@ -245,7 +248,7 @@ func (op operation) check(t *testing.T, r *http.Request) {
 	var want []string
 	keyed := false
 	for _, p := range op.Parameters {
-		if p.In == "query" {
+		if p.In == "query" && (op.ID != "listAudit" || p.Name != "format") { // the client reads pages
 			want = append(want, p.Name)
 		}
 		keyed = keyed || p.Name == "Idempotency-Key"

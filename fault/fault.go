@@ -30,6 +30,7 @@ const (
 	LeaseLost            Code = "LEASE_LOST"
 	NotDelivered         Code = "NOT_DELIVERED"
 	InvalidTransition    Code = "INVALID_TRANSITION"
+	EffectUnresolved     Code = "EFFECT_UNRESOLVED"
 	KeyInFlight          Code = "KEY_IN_FLIGHT"
 	StreamClosed         Code = "STREAM_CLOSED"
 	Conflict             Code = "CONFLICT"
@@ -85,6 +86,7 @@ var statuses = map[Code]int{
 	LeaseLost:            409,
 	NotDelivered:         409,
 	InvalidTransition:    409,
+	EffectUnresolved:     409,
 	KeyInFlight:          409,
 	StreamClosed:         409,
 	Conflict:             409,

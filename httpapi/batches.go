@@ -173,12 +173,12 @@ func addItems(c *call, in *addItemsIn) (wire.AddedItems, error) {
 }
 
 func sealBatch(c *call, in *batchIn) (wire.Batch, error) {
-	b, err := batchengine.Seal(c.ctx(), c.doer(), in.ID)
+	b, err := batchengine.Seal(c.ctx(), c.doer(), in.ID, c.actor())
 	return batchOf(b), err
 }
 
 func cancelBatch(c *call, in *batchIn) (wire.CancelledBatch, error) {
-	b, accepted, err := batchengine.Cancel(c.ctx(), c.doer(), in.ID)
+	b, accepted, err := batchengine.Cancel(c.ctx(), c.doer(), in.ID, c.actor())
 	out := wire.CancelledBatch{Result: "CANCELLED", Batch: batchOf(b)}
 	if accepted {
 		out.Result, c.status = "ACCEPTED", http.StatusAccepted
@@ -196,7 +196,7 @@ func acceptItems(c *call, in *acceptItemsIn) (wire.Accepted, error) {
 	if in.Body.Items != nil {
 		keys = append([]string{}, *in.Body.Items...)
 	}
-	n, err := batchengine.Finalize(c.ctx(), c.doer(), in.ID, keys)
+	n, err := batchengine.Finalize(c.ctx(), c.doer(), in.ID, keys, c.actor())
 	return wire.Accepted{Accepted: n}, err
 }
 

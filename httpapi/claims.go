@@ -38,6 +38,10 @@ func (a *API) claimRoutes() {
 		More: "Without a result or notDone, the call records the intent; otherwise it records the outcome."}, journalEffect)
 	add(a, route{Method: http.MethodGet, Path: "operations", ID: "listOperations", Tag: "operations", Summary: "List operations that have not ended, and operations with contradictions.", Roles: readers, Filter: "OperationFilter"}, listOperations)
 	add(a, route{Method: http.MethodPost, Path: "operations/{id}/resolve", ID: "resolveOperation", Tag: "operations", Summary: "Resolve an uncertain operation.", Roles: operators, Idempotency: table.UnderLease}, resolveOperation)
+	add(a, route{Method: http.MethodGet, Path: "operations/{id}", ID: "getOperation", Tag: "operations", Summary: "Show an operation, also one that has ended.", Roles: readers,
+		More: "An ended operation of an entity is found by its effects: without any, the response is NOT_FOUND."}, getOperation)
+	add(a, route{Method: http.MethodPost, Path: "operations/{id}/release", ID: "releaseOperation", Tag: "operations", Summary: "Release a leased operation: its holder can write nothing more.", Roles: operators, Idempotency: table.UnderLease,
+		More: "If an effect may have happened, the response is EFFECT_UNRESOLVED."}, releaseOperation)
 	add(a, route{Method: http.MethodPost, Path: "operations/{id}/withdraw", ID: "withdrawOperation", Tag: "operations", Summary: "Withdraw an operation that is due and not leased.", Roles: operators, Idempotency: table.UnderLease,
 		More: "If one of its effects may have happened, the operation becomes uncertain and must be resolved."}, withdrawOperation)
 	add(a, route{Method: http.MethodPost, Path: "operations/{id}/acknowledge", ID: "acknowledgeContradictions", Tag: "operations", Summary: "Acknowledge an operation's contradictions.", Roles: operators, Idempotency: table.UnderLease,
@@ -383,6 +387,46 @@ func withdrawOperation(c *call, in *withdrawIn) (wire.Resolved, error) {
 		return wire.Resolved{}, fault.New(fault.Conflict, "operation %s is a step of a run: cancel the run instead", in.ID)
 	}
 	if _, err := lifecycleengine.Withdraw(c.ctx(), c.api.engine, in.ID, in.Body.Reason, c.actor()); err != nil {
+		return wire.Resolved{}, err
+	}
+	return resolved(c, in.ID)
+}
+
+type operationIn struct {
+	ID string `path:"id"`
+}
+
+func getOperation(c *call, in *operationIn) (wire.Operation, error) {
+	l := &operationList{call: c}
+	id := in.ID
+	if operation, ok := runengine.OperationOf(id); ok {
+		id = operation
+	}
+	w, err := l.operation(c.ctx(), effects.Contradiction{Operation: id})
+	if err == nil && w.State == "ended" && len(w.Effects) == 0 && w.Subject == "" {
+		err = fault.New(fault.NotFound, "operation %q does not exist, or has ended without effects", in.ID)
+	}
+	if err != nil {
+		return wire.Operation{}, err
+	}
+	return l.addContradictions(c.ctx(), w)
+}
+
+type releaseOperationIn struct {
+	ID   string                `path:"id"`
+	Body wire.ReleaseOperation `optional:"true"`
+}
+
+func releaseOperation(c *call, in *releaseOperationIn) (wire.Resolved, error) {
+	if operation, ok := runengine.OperationOf(in.ID); ok {
+		l, err := runengine.LocalOf(c.api.engine).Executor.ReleaseHeld(c.ctx(), c.api.engine, operation, c.actor())
+		if err != nil || l.Step.Status != runengine.Running { // it has ended
+			return wire.Resolved{}, err
+		}
+		w, err := c.stepOperation(c.ctx(), &l, "due")
+		return wire.Resolved{Operation: &w}, err
+	}
+	if _, err := lifecycleengine.Release(c.ctx(), c.api.engine, in.ID, in.Body.Reason, c.actor()); err != nil {
 		return wire.Resolved{}, err
 	}
 	return resolved(c, in.ID)

@@ -234,7 +234,7 @@ type query struct{ name, value, typ string }
 func queriesOf(r *route) (all []query) {
 	for _, f := range r.In.Fields() {
 		name := f.Tag.Get("query")
-		if name == "" || name == "limit" || name == "cursor" || name == "at" || name == "dryRun" || strings.HasSuffix(name, "Ms") {
+		if name == "" || name == "limit" || name == "cursor" || name == "at" || name == "dryRun" || f.Tag.Get("arg") == "-" || strings.HasSuffix(name, "Ms") {
 			continue
 		}
 		q := query{name, name, f.Type.String()}

@@ -184,6 +184,7 @@ func (a *API) addRoutes() {
 	a.approvalRoutes()
 	a.timelineRoutes()
 	a.inboxRoutes()
+	a.auditRoutes()
 	a.overviewRoutes()
 }
 

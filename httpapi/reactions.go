@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/httpapi/internal/shapes"
 	"github.com/holdfast-go/holdfast/httpapi/internal/table"
+	"github.com/holdfast-go/holdfast/internal/audit"
 	"github.com/holdfast-go/holdfast/internal/events"
 	"github.com/holdfast-go/holdfast/internal/feed"
 	"github.com/holdfast-go/holdfast/internal/reactions"
@@ -111,7 +112,7 @@ func putReaction(c *call, in *putReactionIn) (wire.Reaction, error) {
 			return wire.Reaction{}, fault.New(fault.Validation, "handler %q does not exist: declare it first with PUT handlers/%s", h, h).With("pointer", "/handler")
 		}
 	}
-	created, err := reactions.Register(c.ctx(), c.api.engine, d)
+	created, err := reactions.Register(audit.Requested(c.ctx()), c.api.engine, d)
 	if err != nil {
 		return wire.Reaction{}, err
 	}
@@ -175,7 +176,7 @@ func deleteReaction(c *call, in *reactionIn) (*struct{}, error) {
 	if reactions.Reserved(in.Name) {
 		return nil, fault.New(fault.NotFound, "reaction %q does not exist", in.Name)
 	}
-	gone, err := reactions.Remove(c.ctx(), c.api.engine, in.Name)
+	gone, err := reactions.Remove(audit.Requested(c.ctx()), c.api.engine, in.Name)
 	if err == nil && !gone {
 		err = fault.New(fault.NotFound, "reaction %q does not exist", in.Name)
 	}
@@ -538,8 +539,8 @@ func repair(c *call, how string, in *repairIn) (wire.Repaired, error) {
 			return wire.Repaired{}, fault.New(fault.Validation, "source must be event or history, got %q", x.Source).With("pointer", "/filter/source")
 		}
 	}
-	done, err := map[string]func(context.Context, holdfast.Doer, string, stream.PositionFilter) (stream.RepairResult, error){
-		"unblock": stream.Unblock, "reset": stream.Reset, "skip": stream.Skip}[how](c.ctx(), c.doer(), in.Name, f)
+	done, err := map[string]func(context.Context, holdfast.Doer, string, stream.PositionFilter, ...stream.ActorOption) (stream.RepairResult, error){
+		"unblock": stream.Unblock, "reset": stream.Reset, "skip": stream.Skip}[how](c.ctx(), c.doer(), in.Name, f, stream.By(c.actor()))
 	return wire.Repaired{Streams: streamsOf(done.Repaired), Held: streamsOf(done.Leased), Pending: streamsOf(done.Pending)}, err
 }
 

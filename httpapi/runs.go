@@ -148,7 +148,7 @@ type commandIn struct {
 // commanded returns the handler of a command.
 func commanded(name string) func(*call, *commandIn) (wire.Run, error) {
 	return func(c *call, in *commandIn) (wire.Run, error) {
-		r, err := runengine.LocalOf(c.api.engine).Executor.Command(c.ctx(), c.doer(), in.ID, name, in.Body.ExpectedVersion)
+		r, err := runengine.LocalOf(c.api.engine).Executor.Command(c.ctx(), c.doer(), in.ID, runengine.Command{Name: name, Version: in.Body.ExpectedVersion, Actor: c.actor()})
 		if err == nil { // its times are set by the database
 			r, err = runengine.Get(c.ctx(), c.doer(), in.ID)
 		}
@@ -176,7 +176,7 @@ func signalRun(c *call, in *signalIn) (wire.Signalled, error) {
 	if err != nil {
 		return wire.Signalled{}, err
 	}
-	s := runengine.Signal{Run: in.ID, ID: id, Type: b.Type, Payload: b.Payload}
+	s := runengine.Signal{Run: in.ID, ID: id, Type: b.Type, Payload: b.Payload, Actor: c.actor()}
 	fresh, err := runengine.Send(c.ctx(), c.doer(), s)
 	return wire.Signalled{ID: s.ID, Fresh: fresh}, err
 }

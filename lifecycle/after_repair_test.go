@@ -146,7 +146,7 @@ func TestABlockedAfterEffectIsReleased(t *testing.T) {
 			p.Fatalf("got blocked positions %+v, %v", blocked, err)
 		}
 		p.fireAll("archive", "admin", "passed", "also")
-		repair := func(f func(context.Context, holdfast.Doer, string, stream.PositionFilter) (stream.RepairResult, error), reaction string, by stream.PositionFilter, want ...string) {
+		repair := func(f func(context.Context, holdfast.Doer, string, stream.PositionFilter, ...stream.ActorOption) (stream.RepairResult, error), reaction string, by stream.PositionFilter, want ...string) {
 			p.Helper()
 			done, err := f(p.Context(), p.e, reaction, by)
 			var got []string

@@ -77,6 +77,19 @@ func Resolve(ctx context.Context, e *holdfast.Engine, id string, known []holdfas
 	return operation(p), err
 }
 
+// Release ends an operation that is due or leased, without its holder: the entity returns to the status that the step
+// started from. The holder can write nothing more; its code may still run until it notices. If an effect of
+// the operation has begun and is not known as not done, or if the operation is uncertain, nothing is changed and the error is
+// [holdfast.ErrEffectUnresolved]. Release returns the operation, or nil if it has ended.
+func Release(ctx context.Context, e *holdfast.Engine, id, reason string, o ...ActorOption) (*Operation, error) {
+	var with resolveOptions
+	for _, option := range o {
+		option.resolve(&with)
+	}
+	p, err := lifecycleengine.Release(ctx, engine.Of(e), id, reason, with.actor)
+	return operation(p), err
+}
+
 // Withdraw ends an operation that is due: it has no holder, and waits for a worker or for the time at which a node
 // resumes it. If none of its effects can have happened, the entity returns to the status that the step started from.
 // Otherwise the operation becomes uncertain, and a person must end it with [Resolve]. If the operation is held or

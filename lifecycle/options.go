@@ -124,7 +124,7 @@ func EndWith(outcome Outcome) ResolveOption {
 	})
 }
 
-// ActorOption is the option [By] for [Lifecycle.Create] and [Withdraw]. It is also a [FireOption] and a
+// ActorOption is the option [By] for [Lifecycle.Create], [Release] and [Withdraw]. It is also a [FireOption] and a
 // [ResolveOption].
 type ActorOption struct{ actor string }
 

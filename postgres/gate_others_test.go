@@ -153,13 +153,13 @@ func (s *batchStage) calls() map[string]call {
 			return batchengine.Add(ctx, engine.Of(e), "b", []batchengine.Work{{Key: "3", Cost: 2}, {Key: "4", Cost: 1}})
 		},
 		"seal": func(ctx context.Context, e *holdfast.Engine) (any, error) {
-			return batchengine.Seal(ctx, engine.Of(e), "b")
+			return batchengine.Seal(ctx, engine.Of(e), "b", "")
 		},
 		"finalize": func(ctx context.Context, e *holdfast.Engine) (any, error) {
-			return batchengine.Finalize(ctx, engine.Of(e), "b", nil)
+			return batchengine.Finalize(ctx, engine.Of(e), "b", nil, "")
 		},
 		"cancel": func(ctx context.Context, e *holdfast.Engine) (any, error) {
-			b, ok, err := batchengine.Cancel(ctx, engine.Of(e), "b")
+			b, ok, err := batchengine.Cancel(ctx, engine.Of(e), "b", "")
 			return []any{b, ok}, err
 		},
 		"close": func(ctx context.Context, e *holdfast.Engine) (any, error) {

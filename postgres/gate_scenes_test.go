@@ -292,7 +292,7 @@ func (r *runStage) calls() map[string]call {
 	}
 	for _, name := range []string{runengine.Cancel, runengine.Pause, runengine.Resume, runengine.Retry} {
 		all[name] = func(ctx context.Context, e *holdfast.Engine) (any, error) {
-			return r.executor.Command(ctx, engine.Of(e), r.id, name, nil)
+			return r.executor.Command(ctx, engine.Of(e), r.id, runengine.Command{Name: name})
 		}
 	}
 	for _, name := range []string{"charge", "mail"} {

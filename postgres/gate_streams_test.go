@@ -215,7 +215,7 @@ func (s *streamStage) calls() map[string]call {
 	}
 	for _, how := range []string{"unblock", "skip", "reset"} {
 		all[how] = func(ctx context.Context, e *holdfast.Engine) (any, error) {
-			touched, held, err := reactions.Repair(ctx, engine.Of(e), how, reactions.Filter{Reaction: "r", Streams: []string{"a"}})
+			touched, held, err := reactions.Repair(ctx, engine.Of(e), how, "", reactions.Filter{Reaction: "r", Streams: []string{"a"}})
 			return []int{len(touched), len(held)}, err
 		}
 	}

@@ -128,7 +128,7 @@ func (g *gatehouse) exec(text string) {
 func (g *gatehouse) keep() {
 	var tables []string
 	g.ok(g.conn.QueryRow(g.ctx, `SELECT array_agg(relname::text ORDER BY relname) FROM pg_class
-		WHERE relnamespace = 'holdfast'::regnamespace AND relkind IN ('r', 'p') AND NOT relispartition AND relname NOT IN ('migration', 'clock', 'refusal')`).Scan(&tables))
+		WHERE relnamespace = 'holdfast'::regnamespace AND relkind IN ('r', 'p') AND NOT relispartition AND relname NOT IN ('migration', 'clock', 'refusal', 'audit')`).Scan(&tables))
 	g.ok(g.conn.QueryRow(g.ctx, `SELECT gate.now()`).Scan(&g.begin))
 	var reset, dump []string
 	for _, table := range tables {

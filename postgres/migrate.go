@@ -28,7 +28,7 @@ const createMigration = `CREATE TABLE IF NOT EXISTS {schema}.migration (
     applied_at timestamptz NOT NULL
 )`
 
-// grants are the privileges that a node needs: it inserts events and history, never changes them,
+// grants are the privileges that a node needs: it inserts events, history and the audit, never changes them,
 // and deletes them through functions that delete what retention permits.
 const grants = `GRANT USAGE ON SCHEMA {schema} TO {role};
 GRANT SELECT ON ALL TABLES IN SCHEMA {schema} TO {role};
@@ -38,12 +38,12 @@ GRANT INSERT, UPDATE, DELETE ON {schema}.stream, {schema}.entity, {schema}.scope
     {schema}.effect, {schema}.lifecycle, {schema}.refusal, {schema}.api_key, {schema}.request, {schema}.token, {schema}.handler, {schema}.webhook,
     {schema}.run, {schema}.step, {schema}.signal, {schema}.approval, {schema}.node, {schema}.node_minute TO {role};
 GRANT INSERT, UPDATE ON {schema}.wallet, {schema}.batch, {schema}.item TO {role};
-GRANT INSERT ON {schema}.event, {schema}.history TO {role};
+GRANT INSERT ON {schema}.event, {schema}.history, {schema}.audit TO {role};
 GRANT INSERT, DELETE ON {schema}.feed TO {role};
 GRANT EXECUTE ON FUNCTION {schema}.drop_events(smallint, text, text, bigint, bigint), {schema}.prune_history(smallint, text, text, text, bigint, bigint) TO {role};
 GRANT INSERT ON {schema}.workspace, {schema}.ledger, {schema}.definition TO {role};`
 
-// guard ensures that only the owner deletes or changes events and history, or has code run with the
+// guard ensures that only the owner deletes or changes events, history and the audit, or has code run with the
 // owner's rights. The deleting functions belong to the owner of the tables, who need not be the
 // role that migrates, and are not executable by PUBLIC; a role that could delete rows gets the
 // functions instead. It runs again with the grants: a restored dump may have lost privileges, and
@@ -55,7 +55,7 @@ DECLARE
 BEGIN
     FOR f IN SELECT c.oid::regclass AS of, c.relowner AS owner, c.relacl AS acl, p.oid::regprocedure AS name, p.proowner AS maker
                FROM pg_class c LEFT JOIN pg_proc p ON p.pronamespace = c.relnamespace AND p.proname = CASE c.relname WHEN 'event' THEN 'drop_events' WHEN 'history' THEN 'prune_history' END
-              WHERE c.oid IN ('{schema}.event'::regclass, '{schema}.history'::regclass, '{schema}.clock'::regclass) LOOP
+              WHERE c.oid IN ('{schema}.event'::regclass, '{schema}.history'::regclass, '{schema}.audit'::regclass, '{schema}.clock'::regclass) LOOP
         IF EXISTS (SELECT 1 FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid JOIN pg_roles r ON r.oid = p.proowner
                     WHERE t.tgrelid = f.of AND NOT t.tgisinternal AND p.proowner <> f.owner AND NOT r.rolsuper) THEN
             RAISE EXCEPTION 'table % has a trigger whose function belongs to another role and would run as the owner: drop the trigger', f.of;

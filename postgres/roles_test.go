@@ -112,10 +112,13 @@ func wantDenied(t *testing.T, conn *pgx.Conn) {
 	for _, s := range []string{
 		`UPDATE holdfast.event SET data = '{}'`,
 		`UPDATE holdfast.history SET name = 'other'`,
+		`UPDATE holdfast.audit SET actor = 'other'`,
 		`DELETE FROM holdfast.event`,
 		`DELETE FROM holdfast.history`,
+		`DELETE FROM holdfast.audit`,
 		`TRUNCATE holdfast.event`,
 		`TRUNCATE holdfast.history`,
+		`TRUNCATE holdfast.audit`,
 		`CREATE TABLE holdfast.mine (id int)`,
 		`ALTER TABLE holdfast.event ADD COLUMN mine int`,
 		`DROP TABLE holdfast.scope`,

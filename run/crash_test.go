@@ -333,7 +333,7 @@ func (w *world) once(ctx context.Context, e *holdfast.Engine, did, does []string
 
 // command does a command, unless the run is past it: then it is in one of some statuses.
 func (h driver) command(id, name string, past ...string) error {
-	r, err := runengine.LocalOf(engine.Of(h.e)).Executor.Command(h.ctx, engine.Of(h.e), id, name, nil)
+	r, err := runengine.LocalOf(engine.Of(h.e)).Executor.Command(h.ctx, engine.Of(h.e), id, runengine.Command{Name: name})
 	if fault.CodeOf(err) == fault.InvalidTransition {
 		if r, err = runengine.Get(h.ctx, engine.Of(h.e), id); err == nil && !slices.Contains(past, r.Status) {
 			err = fmt.Errorf("%s was refused, but the run is %s", name, r.Status)

@@ -74,6 +74,19 @@ func Resolve(ctx context.Context, e *holdfast.Engine, operation string, known []
 	return public(l.Run), err
 }
 
+// Release ends the lease of a step, identified by its operation ([Visit.Operation]), without its holder, and returns the
+// run. The step is due again at once and does not count an attempt; if the run is to be cancelled, it is. The holder can write
+// nothing more; its code may still run until it notices. If the outcome of an effect is unknown, nothing is changed and
+// the error is [holdfast.ErrEffectUnresolved]; if the step is not leased, it is [holdfast.ErrConflict].
+func Release(ctx context.Context, e *holdfast.Engine, operation string, o ...ActorOption) (Run, error) {
+	var with resolveOptions
+	for _, option := range o {
+		option.resolve(&with)
+	}
+	l, err := localOf(engine.Of(e)).Executor.ReleaseHeld(ctx, engine.Of(e), operation, with.actor)
+	return public(l.Run), err
+}
+
 // UncertainStep is a step that waits for [Resolve], with the effects in its journal.
 type UncertainStep struct {
 	Run string

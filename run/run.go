@@ -223,12 +223,28 @@ func awaitServed(ctx context.Context, e *holdfast.Engine, id string) (r Run, ok 
 	}
 }
 
-// SendOption is an option of [Send].
-type SendOption struct{ id string }
+// SendOption is an option of [Send]: [SignalID] or [By].
+type SendOption interface {
+	send(*runengine.Signal) error
+}
+
+type signalID string
+
+func (id signalID) send(s *runengine.Signal) error {
+	if s.ID = string(id); s.ID == "" {
+		return fault.New(fault.Validation, "the id of a signal must not be empty: omit SignalID to generate one")
+	}
+	return nil
+}
+
+func (a ActorOption) send(s *runengine.Signal) error {
+	s.Actor = a.actor
+	return nil
+}
 
 // SignalID makes a signal idempotent: sending the same signal again has no further effect, and other content under the
 // same id returns [holdfast.ErrConflict]. An empty id makes Send return [holdfast.ErrValidation].
-func SignalID(id string) SendOption { return SendOption{id} }
+func SignalID(id string) SendOption { return signalID(id) }
 
 // Send sends a signal to a run. Without a [SignalID], each call sends another signal. A run that is over accepts no
 // signals: Send returns [holdfast.ErrInvalidTransition].
@@ -239,8 +255,8 @@ func Send(ctx context.Context, d holdfast.Doer, id, signal string, payload any, 
 	}
 	s := runengine.Signal{Run: id, Type: signal, Payload: data}
 	for _, option := range o {
-		if s.ID = option.id; s.ID == "" {
-			return fault.New(fault.Validation, "the id of a signal must not be empty: omit SignalID to generate one")
+		if err := option.send(&s); err != nil {
+			return err
 		}
 	}
 	_, err = runengine.Send(ctx, store.DoerOf(d), s)
@@ -302,7 +318,8 @@ type Decision struct {
 	Content   any
 }
 
-// ActorOption is the option [By] for [Decide], which requires it. It is also a [ResolveOption].
+// ActorOption is the option [By] for [Decide], which requires it. It is also a [CommandOption], a [SendOption] and a
+// [ResolveOption].
 type ActorOption struct{ actor string }
 
 // By sets the actor that the history records.
@@ -333,19 +350,24 @@ func Decide(ctx context.Context, d holdfast.Doer, approval string, v Decision, o
 	return approvalRequest(a), err
 }
 
-// CommandOption is an option of [Cancel], [Pause], [Resume] and [Retry].
-type CommandOption struct{ set func(*commandOptions) }
+// CommandOption is an option of [Cancel], [Pause], [Resume] and [Retry]: [ExpectVersion] or [By].
+type CommandOption interface {
+	command(*runengine.Command)
+}
 
-type commandOptions struct{ expected *int64 }
+type commandOption func(*runengine.Command)
+
+func (f commandOption) command(c *runengine.Command) { f(c) }
+
+func (a ActorOption) command(c *runengine.Command) { c.Actor = a.actor }
 
 // ExpectVersion makes a command fail with [holdfast.ErrConcurrency] unless the run is at this version.
 func ExpectVersion(version int64) CommandOption {
-	return CommandOption{func(o *commandOptions) { o.expected = &version }}
+	return commandOption(func(c *runengine.Command) { c.Version = &version })
 }
 
 // Cancel cancels a run. If a step is in flight, the cancellation is recorded, and the run is
-// cancelled when that step ends. The results of finished steps stay stored. Cancel, [Pause],
-// [Resume] and [Retry] record no actor.
+// cancelled when that step ends. The results of finished steps stay stored.
 func Cancel(ctx context.Context, d holdfast.Doer, id string, o ...CommandOption) (Run, error) {
 	return command(ctx, d, id, runengine.Cancel, o)
 }
@@ -370,11 +392,11 @@ func Retry(ctx context.Context, d holdfast.Doer, id string, o ...CommandOption) 
 }
 
 func command(ctx context.Context, d holdfast.Doer, id, name string, all []CommandOption) (Run, error) {
-	var o commandOptions
+	c := runengine.Command{Name: name}
 	for _, option := range all {
-		option.set(&o)
+		option.command(&c)
 	}
-	r, err := localOf(store.DoerOf(d)).Executor.Command(ctx, store.DoerOf(d), id, name, o.expected)
+	r, err := localOf(store.DoerOf(d)).Executor.Command(ctx, store.DoerOf(d), id, c)
 	return public(r), err
 }
 

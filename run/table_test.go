@@ -110,7 +110,7 @@ func (b *bench) tick() {
 }
 
 func (b *bench) do(command string) error {
-	_, err := b.executor().Command(b.ctx, engine.Of(b.e), b.id, command, nil)
+	_, err := b.executor().Command(b.ctx, engine.Of(b.e), b.id, runengine.Command{Name: command})
 	return err
 }
 

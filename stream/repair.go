@@ -81,27 +81,37 @@ func ListPositions(ctx context.Context, d holdfast.Doer, f PositionFilter) iter.
 	}, position)
 }
 
+// ActorOption is the option [By] of [Unblock], [Skip] and [Reset].
+type ActorOption struct{ actor string }
+
+// By sets the actor that the histories of the positions record.
+func By(actor string) ActorOption { return ActorOption{actor} }
+
 // Unblock lets a blocked reaction continue at the event where it stopped, on the streams that the filter selects. The
 // reaction "*" is every reaction, after-effect and webhook; an empty name is [holdfast.ErrValidation], and
 // so is a filter with Blocked false.
-func Unblock(ctx context.Context, d holdfast.Doer, reaction string, f PositionFilter) (RepairResult, error) {
-	return repair(ctx, d, "unblock", reaction, f)
+func Unblock(ctx context.Context, d holdfast.Doer, reaction string, f PositionFilter, o ...ActorOption) (RepairResult, error) {
+	return repair(ctx, d, "unblock", reaction, f, o)
 }
 
 // Skip lets a reaction continue after the event that failed, even if that event is only waiting for a retry. The event is not
-// handled. The reaction is selected as by [Unblock]. Skip, [Unblock] and [Reset] record no actor.
-func Skip(ctx context.Context, d holdfast.Doer, reaction string, f PositionFilter) (RepairResult, error) {
-	return repair(ctx, d, "skip", reaction, f)
+// handled. The reaction is selected as by [Unblock].
+func Skip(ctx context.Context, d holdfast.Doer, reaction string, f PositionFilter, o ...ActorOption) (RepairResult, error) {
+	return repair(ctx, d, "skip", reaction, f, o)
 }
 
 // Reset moves a reaction back to the first stored event. Every event is delivered again, as a new operation. The
 // reaction is selected as by [Unblock], but "*" does not select after-effects and webhooks, which would send messages
 // again. A leased stream is reset when that lease ends: its holder gets a request to stop, and cannot renew the lease.
-func Reset(ctx context.Context, d holdfast.Doer, reaction string, f PositionFilter) (RepairResult, error) {
-	return repair(ctx, d, "reset", reaction, f)
+func Reset(ctx context.Context, d holdfast.Doer, reaction string, f PositionFilter, o ...ActorOption) (RepairResult, error) {
+	return repair(ctx, d, "reset", reaction, f, o)
 }
 
-func repair(ctx context.Context, d holdfast.Doer, how, reaction string, f PositionFilter) (RepairResult, error) {
+func repair(ctx context.Context, d holdfast.Doer, how, reaction string, f PositionFilter, o []ActorOption) (RepairResult, error) {
+	var by string
+	for _, option := range o {
+		by = option.actor
+	}
 	switch {
 	case reaction == "":
 		return RepairResult{}, fault.New(fault.Validation, "the name of the reaction must not be empty: set a name, or * for all reactions")
@@ -119,7 +129,7 @@ func repair(ctx context.Context, d holdfast.Doer, how, reaction string, f Positi
 	if err != nil {
 		return RepairResult{}, err
 	}
-	touched, held, err := reactions.Repair(ctx, store.DoerOf(d), how, in)
+	touched, held, err := reactions.Repair(ctx, store.DoerOf(d), how, by, in)
 	r := RepairResult{Leased: positions(held)}
 	for _, p := range positions(touched) {
 		if p.ResetRequested {

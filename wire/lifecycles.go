@@ -221,6 +221,11 @@ type Resolve struct {
 	Outcome string        `json:"outcome,omitempty" enum:"success,failure,invalid" doc:"Outcome that ends the operation; omit it to resume the operation."`
 }
 
+// ReleaseOperation says why an operation is released.
+type ReleaseOperation struct {
+	Reason string `json:"reason,omitempty" doc:"Stored as the operation's error, for an operation of an entity."`
+}
+
 // Withdraw gives the reason for withdrawing an operation.
 type Withdraw struct {
 	Reason string `json:"reason,omitempty"`

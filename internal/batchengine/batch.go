@@ -194,6 +194,7 @@ type finalized struct {
 type finalizeArgs struct {
 	id   string `arg:"batch"`
 	keys string `arg:"keys,null"` // "" for all
+	by   string `arg:"actor,null"`
 }
 
 type listArgs struct {
@@ -226,12 +227,12 @@ var (
 		}).
 		Wakes(func(a addArgs) []string { return []string{Topic(a.handler), Made, ProgressTopic(a.id)} }).
 		Emits(func(a addArgs) store.Emission { return emits(a.id, "itemsAdded") })
-	sealVerb   = moveVerb("batches.seal", "sealed")
-	cancelVerb = moveVerb("batches.cancel", "cancelled", "cancelRequested").
-			Wakes(func(a moveArgs) []string { return []string{Maintenance, ProgressTopic(a.id), CancelTopic(a.id)} })
-	finishVerb   = moveVerb("batches.close", "completed", "cancelled")
-	pauseVerb    = moveVerb("batches.pause", "paused")
-	resumeVerb   = moveVerb("batches.resume", "resumed")
+	sealVerb   = moveVerb[commandArgs]("batches.seal", "sealed")
+	cancelVerb = moveVerb[commandArgs]("batches.cancel", "cancelled", "cancelRequested").
+			Wakes(func(a commandArgs) []string { return []string{Maintenance, ProgressTopic(a.id), CancelTopic(a.id)} })
+	finishVerb   = moveVerb[moveArgs]("batches.close", "completed", "cancelled")
+	pauseVerb    = moveVerb[moveArgs]("batches.pause", "paused")
+	resumeVerb   = moveVerb[moveArgs]("batches.resume", "resumed")
 	finalizeVerb = store.VerbOf[finalizeArgs](store.Decl{Name: "batches.finalize", Events: store.HistoryEvents},
 		func(a finalizeArgs) []string { return []string{row(a.id)} },
 		store.Outcome(func(f *finalized) (*bool, []any) { return &f.applied, []any{&f.exists, &f.taken, &f.unknownKey} })).
@@ -255,19 +256,27 @@ type moveArgs struct {
 	handler string // whose workers get work by the change
 }
 
+func (a moveArgs) move() moveArgs { return a }
+
+// commandArgs are the arguments of a caller's command.
+type commandArgs struct {
+	moveArgs
+	actor string `arg:"actor,null"`
+}
+
 // moveVerb returns a verb that changes the status of a batch if the transition is
 // allowed.
-func moveVerb(name string, names ...string) *store.Verb[moveArgs, bool] {
-	return store.VerbOf[moveArgs](store.Decl{Name: name, Events: store.HistoryEvents},
-		func(a moveArgs) []string { return []string{row(a.id)} },
-		store.ScanApplied).RecoverWith(func(moveArgs, store.CommitProof) bool { return true }).
-		Wakes(func(a moveArgs) []string {
-			if a.handler != "" {
+func moveVerb[A interface{ move() moveArgs }](name string, names ...string) *store.Verb[A, bool] {
+	return store.VerbOf[A](store.Decl{Name: name, Events: store.HistoryEvents},
+		func(a A) []string { return []string{row(a.move().id)} },
+		store.ScanApplied).RecoverWith(func(A, store.CommitProof) bool { return true }).
+		Wakes(func(a A) []string {
+			if a := a.move(); a.handler != "" {
 				return []string{Topic(a.handler), Made, ProgressTopic(a.id)}
 			}
-			return []string{Maintenance, ProgressTopic(a.id)}
+			return []string{Maintenance, ProgressTopic(a.move().id)}
 		}).
-		Emits(func(a moveArgs) store.Emission { return emits(a.id, names...) })
+		Emits(func(a A) store.Emission { return emits(a.move().id, names...) })
 }
 
 func scanBatch(all *[]Batch, r store.Row) error {
@@ -310,7 +319,7 @@ func Create(ctx context.Context, d store.Doer, n New) (Batch, error) {
 	case f.what == "missing":
 		return Batch{}, fault.New(fault.NotFound, "wallet %q for batch %q does not exist: create the wallet first", n.Wallet, n.ID).With("pointer", "/wallet")
 	case !f.applied:
-		return Batch{}, note(ctx, d, n.ID, "create", fault.New(fault.Conflict, "batch %q already exists: choose another id", n.ID).With("pointer", "/id"))
+		return Batch{}, note(ctx, d, n.ID, "create", "", fault.New(fault.Conflict, "batch %q already exists: choose another id", n.ID).With("pointer", "/id"))
 	}
 	if !n.Open && len(n.Items) == 0 {
 		if err := Close(ctx, d, n.ID); err != nil {
@@ -335,6 +344,11 @@ func (n New) check() error {
 		return fault.New(fault.Validation, "an item's timeout must be between 1ms and %s, got %s", MaxTimeout, n.Timeout).With("pointer", "/timeoutMs")
 	}
 	return nil
+}
+
+// checkCommand validates the batch and the actor of a command.
+func checkCommand(id, actor string) error {
+	return cmp.Or(CheckID(id), events.CheckMeta(events.Meta{Actor: actor}))
 }
 
 // CheckID validates the id of a batch. Stream names and ledger references contain it.
@@ -400,7 +414,7 @@ func Add(ctx context.Context, d store.Doer, id string, items []Work) (int64, err
 		if b, err = Get(ctx, d, id); err != nil {
 			return 0, err
 		}
-		return 0, note(ctx, d, id, "addItems", refused(b, "accepts no more items"))
+		return 0, note(ctx, d, id, "addItems", "", refused(b, "accepts no more items"))
 	case f.what == "other":
 		return 0, fault.New(fault.Conflict, "batch %q already has an item %q with a different cost or input; nothing was added: use another key", id, f.other).With("key", f.other)
 	case f.what == "missing":
@@ -410,8 +424,8 @@ func Add(ctx context.Context, d store.Doer, id string, items []Work) (int64, err
 }
 
 // note records a refused command on a batch.
-func note(ctx context.Context, d store.Doer, id, action string, err error) error {
-	return refusals.Note(ctx, d, refusals.Try{Stream: Stream(id), Action: action}, err)
+func note(ctx context.Context, d store.Doer, id, action, actor string, err error) error {
+	return refusals.Note(ctx, d, refusals.Try{Stream: Stream(id), Action: action, Actor: actor}, err)
 }
 
 func refused(b Batch, what string) error {
@@ -428,11 +442,11 @@ func refused(b Batch, what string) error {
 func missing(id string) error { return fault.New(fault.NotFound, "batch %q does not exist", id) }
 
 // Seal closes a batch to further items. Sealing it again does nothing.
-func Seal(ctx context.Context, d store.Doer, id string) (Batch, error) {
-	if err := CheckID(id); err != nil {
+func Seal(ctx context.Context, d store.Doer, id, actor string) (Batch, error) {
+	if err := checkCommand(id, actor); err != nil {
 		return Batch{}, err
 	}
-	moved, err := sealVerb.Do(ctx, d, moveArgs{id: id})
+	moved, err := sealVerb.Do(ctx, d, commandArgs{moveArgs{id: id}, actor})
 	if err == nil && moved {
 		err = Close(ctx, d, id)
 	}
@@ -441,7 +455,7 @@ func Seal(ctx context.Context, d store.Doer, id string) (Batch, error) {
 	}
 	b, err := Get(ctx, d, id)
 	if err == nil && !b.Sealed {
-		err = note(ctx, d, id, "seal", refused(b, "cannot be sealed"))
+		err = note(ctx, d, id, "seal", actor, refused(b, "cannot be sealed"))
 	}
 	return b, err
 }
@@ -475,15 +489,15 @@ func Items(ctx context.Context, d store.Doer, id string, after int64, state stri
 
 // Finalize accepts succeeded items, the named ones or all, and returns their
 // number. It accepts none once a cancel is requested or the batch has ended.
-func Finalize(ctx context.Context, d store.Doer, id string, keys []string) (int64, error) {
-	if err := CheckID(id); err != nil {
+func Finalize(ctx context.Context, d store.Doer, id string, keys []string, actor string) (int64, error) {
+	if err := checkCommand(id, actor); err != nil {
 		return 0, err
 	}
 	text := ""
 	if keys != nil {
 		text = store.JSON(keys)
 	}
-	f, err := finalizeVerb.Do(ctx, d, finalizeArgs{id, text})
+	f, err := finalizeVerb.Do(ctx, d, finalizeArgs{id, text, actor})
 	switch {
 	case err != nil || f.applied:
 		return f.taken, err
@@ -498,15 +512,15 @@ func Finalize(ctx context.Context, d store.Doer, id string, keys []string) (int6
 // Cancel cancels a batch. A batch without taken items is CANCELLED at once. For any
 // other batch no further item starts, and accepted reports that the teardown is in
 // progress. Cancel returns [fault.InvalidTransition] for a COMPLETED batch.
-func Cancel(ctx context.Context, d store.Doer, id string) (b Batch, accepted bool, err error) {
-	if err := CheckID(id); err != nil {
+func Cancel(ctx context.Context, d store.Doer, id, actor string) (b Batch, accepted bool, err error) {
+	if err := checkCommand(id, actor); err != nil {
 		return b, false, err
 	}
-	if _, err = cancelVerb.Do(ctx, d, moveArgs{id: id}); err == nil {
+	if _, err = cancelVerb.Do(ctx, d, commandArgs{moveArgs{id: id}, actor}); err == nil {
 		b, err = Get(ctx, d, id)
 	}
 	if err == nil && b.Status == Completed {
-		err = note(ctx, d, id, "cancel", refused(b, "cannot be cancelled"))
+		err = note(ctx, d, id, "cancel", actor, refused(b, "cannot be cancelled"))
 	}
 	return b, err == nil && b.Status != Cancelled, err
 }

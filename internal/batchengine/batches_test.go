@@ -150,10 +150,10 @@ func TestABatchIsDoneOnce(t *testing.T) {
 		s.settle(first[0]) // repeated, with the same result
 		_, err = batchengine.Settle(t.Context(), engine.Of(s.e), first[0], []byte(`"other"`))
 		s.code(err, fault.LeaseLost)
-		if n, err := batchengine.Finalize(t.Context(), engine.Of(s.e), "b", []string{"k000", "k001"}); n != 1 || err != nil {
+		if n, err := batchengine.Finalize(t.Context(), engine.Of(s.e), "b", []string{"k000", "k001"}, ""); n != 1 || err != nil {
 			t.Fatalf("accepted %d items, error %v, want 1", n, err)
 		}
-		_, err = batchengine.Finalize(t.Context(), engine.Of(s.e), "b", []string{"k000", "x"})
+		_, err = batchengine.Finalize(t.Context(), engine.Of(s.e), "b", []string{"k000", "x"}, "")
 		s.code(err, fault.NotFound)
 		s.is(batchengine.Running, batchengine.Counts{Pending: 2, Running: 2, Succeeded: 1, Accepted: 1}, 30, 0, 70)
 		// One fails, and is retried before the items that were never taken.
@@ -168,7 +168,7 @@ func TestABatchIsDoneOnce(t *testing.T) {
 		s.settle(first[2], next[0])
 		s.settle(s.take(10)...)
 		s.is(batchengine.Completed, batchengine.Counts{Succeeded: 5, Accepted: 5}, 50, 0, 50)
-		_, _, err = batchengine.Cancel(t.Context(), engine.Of(s.e), "b")
+		_, _, err = batchengine.Cancel(t.Context(), engine.Of(s.e), "b", "")
 		s.code(err, fault.InvalidTransition)
 		items, err := batchengine.Items(t.Context(), engine.Of(s.e), "b", 0, "", 10)
 		if err != nil || len(items) != 5 || items[4].Decision != "accepted" || items[1].Attempts() != 2 || string(items[0].Output) != `"done"` {
@@ -183,10 +183,10 @@ func TestABatchIsCancelled(t *testing.T) {
 		s.create(batchengine.New{MaxConcurrency: 3, Items: work(6, 10)})
 		all := s.take(10)
 		s.settle(all[0], all[1])
-		if _, err := batchengine.Finalize(t.Context(), engine.Of(s.e), "b", []string{"k000"}); err != nil {
+		if _, err := batchengine.Finalize(t.Context(), engine.Of(s.e), "b", []string{"k000"}, ""); err != nil {
 			t.Fatal(err)
 		}
-		b, accepted, err := batchengine.Cancel(t.Context(), engine.Of(s.e), "b")
+		b, accepted, err := batchengine.Cancel(t.Context(), engine.Of(s.e), "b", "")
 		if err != nil || !accepted || b.Status != batchengine.Running || !b.CancelRequested {
 			t.Fatalf("cancel returned batch %+v, accepted %v, error %v", b, accepted, err)
 		}
@@ -208,13 +208,13 @@ func TestABatchIsCancelled(t *testing.T) {
 		}
 		_, err = batchengine.Settle(t.Context(), engine.Of(s.e), all[2], nil)
 		s.code(err, fault.LeaseLost)
-		_, accepted, err = batchengine.Cancel(t.Context(), engine.Of(s.e), "b")
+		_, accepted, err = batchengine.Cancel(t.Context(), engine.Of(s.e), "b", "")
 		if err != nil || !accepted {
 			t.Fatalf("second cancel: accepted %v, error %v, want true", accepted, err)
 		}
 		s.maintain() // the holder of the item has reported that it finished
 		s.is(batchengine.Cancelled, batchengine.Counts{Succeeded: 1, Accepted: 1, Cancelled: 5}, 30, 20, 90)
-		b, accepted, err = batchengine.Cancel(t.Context(), engine.Of(s.e), "b")
+		b, accepted, err = batchengine.Cancel(t.Context(), engine.Of(s.e), "b", "")
 		if err != nil || accepted || b.Status != batchengine.Cancelled {
 			t.Fatalf("cancel of a cancelled batch returned %+v, accepted %v, error %v", b, accepted, err)
 		}
@@ -231,7 +231,7 @@ func TestAnUntouchedBatchIsCancelledAtOnce(t *testing.T) {
 	each(t, func(t *testing.T, s fixture) {
 		s.wallet(100)
 		s.create(batchengine.New{Items: work(3, 10)})
-		b, accepted, err := batchengine.Cancel(t.Context(), engine.Of(s.e), "b")
+		b, accepted, err := batchengine.Cancel(t.Context(), engine.Of(s.e), "b", "")
 		if err != nil || accepted || b.Status != batchengine.Cancelled {
 			t.Fatalf("cancel returned batch %+v, accepted %v, error %v", b, accepted, err)
 		}
@@ -271,7 +271,7 @@ func TestABatchWithoutFundsIsPausedUntilACredit(t *testing.T) {
 		s.settle(s.take(8)...)
 		s.take(8)
 		s.is(batchengine.Paused, batchengine.Counts{Pending: 1, Succeeded: 2}, 20, 0, 0)
-		b, accepted, err := batchengine.Cancel(t.Context(), engine.Of(s.e), "b")
+		b, accepted, err := batchengine.Cancel(t.Context(), engine.Of(s.e), "b", "")
 		if err != nil || !accepted {
 			t.Fatalf("cancel returned batch %+v, error %v", b, err)
 		}
@@ -366,7 +366,7 @@ func TestABatchIsMadeInPages(t *testing.T) {
 		s.settle(s.take(100)...)
 		s.is(batchengine.Running, batchengine.Counts{Succeeded: 31}, 30, 0, 970)
 		for range 2 {
-			if b, err := batchengine.Seal(t.Context(), engine.Of(s.e), "b"); err != nil || b.Status != batchengine.Completed {
+			if b, err := batchengine.Seal(t.Context(), engine.Of(s.e), "b", ""); err != nil || b.Status != batchengine.Completed {
 				t.Fatalf("Seal returned batch %+v, error %v, want it completed", b, err)
 			}
 		}

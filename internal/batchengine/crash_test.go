@@ -73,7 +73,7 @@ func (c crasher) pages(items int) error {
 			return err
 		}
 	}
-	_, err = batchengine.Seal(c.ctx, engine.Of(c.e), "b")
+	_, err = batchengine.Seal(c.ctx, engine.Of(c.e), "b", "")
 	return err
 }
 
@@ -226,7 +226,7 @@ func TestCrashOfABatch(t *testing.T) {
 		}
 	}
 	cancel := func(c crasher) error {
-		_, _, err := batchengine.Cancel(c.ctx, engine.Of(c.e), "b")
+		_, _, err := batchengine.Cancel(c.ctx, engine.Of(c.e), "b", "")
 		if fault.CodeOf(err) == fault.InvalidTransition { // it was completed before
 			err = nil
 		}
@@ -272,7 +272,7 @@ func TestCrashOfABatch(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			if _, _, err := batchengine.Cancel(c.ctx, engine.Of(c.e), "b"); err != nil {
+			if _, _, err := batchengine.Cancel(c.ctx, engine.Of(c.e), "b", ""); err != nil {
 				return err
 			}
 			if err := c.endAll(some); err != nil {
@@ -304,7 +304,7 @@ func TestCrashOfABatch(t *testing.T) {
 				return err
 			}
 		}
-		if _, err := batchengine.Finalize(c.ctx, engine.Of(c.e), "b", nil); err != nil {
+		if _, err := batchengine.Finalize(c.ctx, engine.Of(c.e), "b", nil, ""); err != nil {
 			return err
 		}
 		return cancel(c)
@@ -323,7 +323,7 @@ func TestCrashOfABatch(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			if _, _, err := batchengine.Cancel(c.ctx, engine.Of(c.e), "b"); err != nil {
+			if _, _, err := batchengine.Cancel(c.ctx, engine.Of(c.e), "b", ""); err != nil {
 				return err
 			}
 			for _, x := range some {

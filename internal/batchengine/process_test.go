@@ -163,7 +163,7 @@ func TestCancelRacesTheTakes(t *testing.T) {
 			for _, n := range nodes {
 				n.Send("race %s 4", id)
 			}
-			b, accepted, err := batchengine.Cancel(ctx, engine.Of(s.e), id)
+			b, accepted, err := batchengine.Cancel(ctx, engine.Of(s.e), id, "")
 			s.ok(err)
 			if accepted != (b.Next > 0) {
 				t.Fatalf("%d: cancel returned accepted %v, batch %+v", i, accepted, b)

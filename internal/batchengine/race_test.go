@@ -103,7 +103,7 @@ func TestTeardownsAtOnce(t *testing.T) {
 				})
 			}
 			for range 2 {
-				try(func() error { _, _, err := batchengine.Cancel(ctx, engine.Of(s.e), id); return err })
+				try(func() error { _, _, err := batchengine.Cancel(ctx, engine.Of(s.e), id, ""); return err })
 				try(func() error { _, err := batchengine.Settle(ctx, engine.Of(s.e), taken[4], nil); return err })
 				try(func() error {
 					_, err := batchengine.SettleAll(ctx, engine.Of(s.e), []batchengine.Finished{{Taken: taken[5]}, {Taken: taken[4]}})
@@ -111,7 +111,7 @@ func TestTeardownsAtOnce(t *testing.T) {
 				})
 				try(func() error { _, err := batchengine.Advance(ctx, engine.Of(s.e), store.Partition{}); return err })
 				try(func() error {
-					_, err := batchengine.Finalize(ctx, engine.Of(s.e), id, []string{"k001", "k002"})
+					_, err := batchengine.Finalize(ctx, engine.Of(s.e), id, []string{"k001", "k002"}, "")
 					return err
 				})
 			}
@@ -147,7 +147,7 @@ func TestNothingIsFlippedWithoutItsWallet(t *testing.T) {
 		s.rename("w", "gone")
 		_, err := batchengine.Fail(ctx, engine.Of(s.e), all[1], "no", 0, false)
 		s.code(err, fault.NotFound)
-		_, _, err = batchengine.Cancel(ctx, engine.Of(s.e), "b")
+		_, _, err = batchengine.Cancel(ctx, engine.Of(s.e), "b", "")
 		s.ok(err)
 		_, err = batchengine.Advance(ctx, engine.Of(s.e), store.Partition{})
 		s.code(err, fault.NotFound)

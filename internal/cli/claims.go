@@ -101,6 +101,8 @@ func (c *claimRelease) Run(ctx context.Context, d *connection) error {
 type operationsCommand struct {
 	List     operationsList     `cmd:"" help:"List unfinished operations, and operations with contradictions."`
 	Resolve  operationsResolve  `cmd:"" help:"Resolve an uncertain operation."`
+	Show     operationsShow     `cmd:"" help:"Show an operation, also one that has ended."`
+	Release  operationsRelease  `cmd:"" help:"Release a leased operation whose effects have not begun."`
 	Withdraw operationsWithdraw `cmd:"" help:"Withdraw an operation that is due."`
 	Ack      operationsAck      `cmd:"" help:"Acknowledge an operation's contradictions."`
 }
@@ -148,6 +150,27 @@ type operationsAck struct {
 func (c *operationsAck) Run(ctx context.Context, d *connection) error {
 	left, err := d.AcknowledgeContradictions(ctx, c.ID, wire.Acknowledge{Contradictions: c.Contradictions}, c.options(d)...)
 	return d.show(facts("contradictions left", strconv.Itoa(len(left.Contradictions))), err)
+}
+
+type operationsShow struct {
+	targetFlags
+	ID string `arg:"" name:"id" help:"Operation id."`
+}
+
+func (c *operationsShow) Run(ctx context.Context, d *connection) error {
+	o, err := d.GetOperation(ctx, c.ID, d.raw())
+	return d.show(resolvedFacts(c.ID, wire.Resolved{Operation: &o}), err)
+}
+
+type operationsRelease struct {
+	idempotencyFlags
+	ID     string `arg:"" name:"id" help:"Operation id."`
+	Reason string `setting:"-" placeholder:"TEXT" help:"Reason to record in the operation's history."`
+}
+
+func (c *operationsRelease) Run(ctx context.Context, d *connection) error {
+	done, err := d.ReleaseOperation(ctx, c.ID, wire.ReleaseOperation{Reason: c.Reason}, c.options(d)...)
+	return d.show(resolvedFacts(c.ID, done), err)
 }
 
 type operationsWithdraw struct {

@@ -46,7 +46,7 @@ type grammar struct {
 	Fire       fireCommand       `cmd:"" help:"Fire a step of an entity."`
 	Claim      claimCommand      `cmd:"" help:"Claim a step manually: take, renew, settle, release."`
 	Claims     claimsCommand     `cmd:"" help:"Inspect claims: list."`
-	Operations operationsCommand `cmd:"" help:"Manage unfinished operations: list, resolve, withdraw, ack."`
+	Operations operationsCommand `cmd:"" help:"Manage operations: list, show, resolve, release, withdraw, ack."`
 	Streams    streamsCommand    `cmd:"" help:"Manage event streams: list, show, append, read, close, truncate."`
 	Events     eventsCommand     `cmd:"" help:"Read, search or follow the feed of all events."`
 	Timeline   timelineCommand   `cmd:"" help:"List the events, refusals and effects of a stream, newest first."`
@@ -62,6 +62,7 @@ type grammar struct {
 	Inbox    inboxCommand    `cmd:"" help:"List what needs a person or is stuck."`
 	Overview overviewCommand `cmd:"" help:"Count what a workspace has."`
 	Nodes    nodesCommand    `cmd:"" help:"List the nodes that run on the database."`
+	Audit    auditCommand    `cmd:"" help:"List administrative actions, newest first."`
 
 	Completion completionCommand `cmd:"" help:"Print a completion script for a shell."`
 	Version    versionCommand    `cmd:"" help:"Print version information."`

@@ -53,7 +53,7 @@ func (d *Demo) refunds(ctx context.Context) error {
 		})
 	}
 	if err == nil {
-		_, err = batch.Accept(ctx, d.engine, id, "page-01", "page-02")
+		_, err = batch.Accept(ctx, d.engine, id, []string{"page-01", "page-02"})
 	}
 	if err == nil {
 		err = d.cancelTogether(ctx, id)

@@ -15,6 +15,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"strings"
 	"time"
 
 	"github.com/holdfast-go/holdfast/fault"
@@ -207,6 +208,21 @@ func (r Resolution) Check() error {
 		return strictjson.Check(r.Result)
 	}
 	return nil
+}
+
+// Unresolved returns the error for an operation that cannot be released, because effects may have happened.
+func Unresolved(operation string, names []string) error {
+	return fault.New(fault.EffectUnresolved, "operation %s cannot be released, because its effects %s may have happened: resolve them, or wait for the holder", operation, strings.Join(names, ", ")).
+		With("operation", operation).With("effects", names)
+}
+
+// Known returns resolutions as the audit shows them: without results, which may hold users' data.
+func Known(all []Resolution) []map[string]any {
+	known := make([]map[string]any, len(all))
+	for i, r := range all {
+		known[i] = map[string]any{"name": r.Name, "ordinal": r.Ordinal, "happened": r.State == Done}
+	}
+	return known
 }
 
 // Agree refuses a resolution that contradicts a known result.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/audit"
 	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/strictjson"
@@ -204,9 +205,14 @@ func Acknowledge(ctx context.Context, d store.Doer, at store.Partition, operatio
 		}
 	}
 	ids = slices.Compact(slices.Sorted(slices.Values(ids)))
-	n, err := acknowledgeVerb.DoAt(ctx, d, at, acknowledgeArgs{operation, by, ids})
-	if err == nil && n < len(ids) {
-		err = fault.New(fault.NotFound, "operation %q does not have all of these contradictions; none was acknowledged: check the ids", operation)
-	}
-	return err
+	return store.Within(ctx, d, func(ctx context.Context, tx *store.Tx) error {
+		n, err := acknowledgeVerb.DoAt(ctx, tx, at, acknowledgeArgs{operation, by, ids})
+		if err == nil && n < len(ids) {
+			err = fault.New(fault.NotFound, "operation %q does not have all of these contradictions; none was acknowledged: check the ids", operation)
+		}
+		if err != nil {
+			return err
+		}
+		return audit.Record(ctx, tx, audit.Action{Name: "operation.acknowledge", Subject: "operation/" + operation, Actor: by, After: map[string]any{"contradictions": ids}})
+	})
 }

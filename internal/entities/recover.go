@@ -202,10 +202,12 @@ type WithdrawArgs struct {
 	Outcome string `arg:"outcome"`
 	Message string `arg:"message,null"`
 	Claim   string `arg:"claim"` // the claim status
+	// Release also ends a lease, and refuses an operation with an effect that may have happened.
+	Release bool `arg:"release"`
 	Meta    events.Meta
 }
 
-// Withdraw ends an operation that is due and has no holder, and reports whether it did: the entity returns to
+// Withdraw ends an operation that is due and has no holder or, with Release, one whose effects have not happened, and reports whether it did: the entity returns to
 // its previous status or, if an effect may have happened, waits for manual resolution.
 func Withdraw(ctx context.Context, d store.Doer, at store.Partition, a WithdrawArgs) (Entity, bool, error) {
 	a.Message = lease.Plain(a.Message)

@@ -322,7 +322,7 @@ func TestRepairsDoNotNumberAgain(t *testing.T) {
 			})
 		}
 		forever(func() error {
-			_, _, err := reactions.Repair(context.Background(), engine.Of(hf), "reset", reactions.Filter{Reaction: feed.Reaction})
+			_, _, err := reactions.Repair(context.Background(), engine.Of(hf), "reset", "", reactions.Filter{Reaction: feed.Reaction})
 			return err
 		})
 		streams := []string{"s0", "s1", "s2", "s3"}

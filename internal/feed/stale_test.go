@@ -27,7 +27,7 @@ func TestAStatementThatLookedBefore(t *testing.T) {
 		"the next batch": func(t *testing.T, hf *holdfast.Engine) { stepAll(t, hf) },
 		"the next batch and a reset": func(t *testing.T, hf *holdfast.Engine) {
 			stepAll(t, hf)
-			if _, _, err := reactions.Repair(t.Context(), engine.Of(hf), "reset", reactions.Filter{Reaction: feed.Reaction}); err != nil {
+			if _, _, err := reactions.Repair(t.Context(), engine.Of(hf), "reset", "", reactions.Filter{Reaction: feed.Reaction}); err != nil {
 				t.Fatal(err)
 			}
 		},

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/audit"
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
@@ -49,10 +50,19 @@ func Revoke(ctx context.Context, d store.Doer, id, by string) (Key, error) {
 	if err := checkActor(by); err != nil {
 		return Key{}, err
 	}
-	r, err := revokeVerb.Do(ctx, d, revokeArgs{id, by})
-	if err == nil && r.key.ID == "" {
-		err = missing(id)
-	}
+	var r result
+	err := store.Within(ctx, d, func(ctx context.Context, tx *store.Tx) (err error) {
+		if r, err = revokeVerb.Do(ctx, tx, revokeArgs{id, by}); err == nil && r.key.ID == "" {
+			err = missing(id)
+		}
+		if err != nil || !r.applied {
+			return err
+		}
+		now := audited(r.key)
+		was := now
+		was.RevokedAt = nil
+		return audit.Record(ctx, tx, audit.Action{Name: "key.revoke", Subject: "key/" + id, Actor: by, Before: was, After: now})
+	})
 	if err == nil && r.key.CreatedAt.IsZero() {
 		return completed(ctx, d, in(ctx, r.key)), nil
 	}
@@ -84,8 +94,10 @@ func Rotate(ctx context.Context, d store.Doer, id string, overlap time.Duration,
 	next, secret := newID(), newSecret()
 	var k Key
 	err := store.Within(ctx, d, func(ctx context.Context, tx *store.Tx) (err error) {
-		k, err = rotate(ctx, tx, replaceArgs{id, next, millis(overlap), by}, hash(secret))
-		return err
+		if k, err = rotate(ctx, tx, replaceArgs{id, next, millis(overlap), by}, hash(secret)); err != nil {
+			return err
+		}
+		return audit.Record(ctx, tx, audit.Action{Name: "key.rotate", Subject: "key/" + id, Actor: by, After: audited(k)})
 	})
 	if err != nil {
 		return Key{}, "", err

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/audit"
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
@@ -182,11 +183,33 @@ func Create(ctx context.Context, d store.Doer, a CreateArgs) (Key, string, error
 		return Key{}, "", err
 	}
 	id, secret := newID(), newSecret()
-	k, err := create(ctx, d, makeArgs{CreateArgs: a, id: id, hash: hash(secret)})
+	var k Key
+	err := store.Within(ctx, d, func(ctx context.Context, tx *store.Tx) (err error) {
+		if k, err = create(ctx, tx, makeArgs{CreateArgs: a, id: id, hash: hash(secret)}); err != nil {
+			return err
+		}
+		return audit.Record(ctx, tx, audit.Action{Name: "key.create", Subject: "key/" + id, Actor: a.By, After: audited(k)})
+	})
 	if err != nil {
 		return Key{}, "", err
 	}
 	return k, join(id, secret), nil
+}
+
+// auditedKey is a key in the audit.
+type auditedKey struct {
+	ID         string     `json:"id"`
+	Name       string     `json:"name"`
+	Role       Role       `json:"role"`
+	Requesters []string   `json:"requesters,omitempty"`
+	Handlers   []string   `json:"handlers,omitempty"`
+	Rate       int        `json:"rate,omitempty"`
+	ExpiresAt  *time.Time `json:"expiresAt,omitempty"`
+	RevokedAt  *time.Time `json:"revokedAt,omitempty"`
+}
+
+func audited(k Key) auditedKey {
+	return auditedKey{k.ID, k.Name, k.Role, k.Requesters, k.Handlers, k.Rate, k.ExpiresAt, k.RevokedAt}
 }
 
 func create(ctx context.Context, d store.Doer, a makeArgs) (Key, error) {

@@ -88,7 +88,7 @@ func repairScenario(how string) func(context.Context, *holdfast.Engine) error {
 			if how == "reset" && at.Watermark < at.Due || how != "reset" && !at.Blocked {
 				return fmt.Errorf("got position %+v", at)
 			}
-			touched, _, err := reactions.Repair(ctx, engine.Of(hf), how, reactions.Filter{Reaction: repairedMail})
+			touched, _, err := reactions.Repair(ctx, engine.Of(hf), how, "", reactions.Filter{Reaction: repairedMail})
 			if err != nil {
 				return err
 			}

@@ -353,7 +353,7 @@ func (s *bound) withdrawOverdue(ctx context.Context, l entities.Lapsed) (bool, e
 		limit = time.Duration(l.Plan.Timeout) * time.Millisecond
 	}
 	e, done, err := s.store.withdraw(store.InWorkspace(ctx, l.Workspace), l.Partition, entities.WithdrawArgs{Ticket: l.Ticket, Outcome: "timeout",
-		Message: "no worker took the operation within " + limit.String(), Claim: s.heldIn(l)})
+		Message: "no worker took the operation within " + limit.String(), Claim: s.heldIn(l)}, nil)
 	if done {
 		s.engine.Log().Warn("no worker took the operation in time", "lifecycle", l.Lifecycle, "entity", l.ID, "step", l.Step, "operation", l.Operation,
 			"after", limit, "phase", e.Claim.Phase, "status", e.Status)

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/audit"
 	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/effects"
 	"github.com/holdfast-go/holdfast/internal/engine"
@@ -115,6 +116,10 @@ func Resolve(ctx context.Context, e *engine.Engine, operation string, known []ef
 	var now entities.Entity
 	var complete bool
 	err = e.Update(ctx, func(ctx context.Context, tx *store.Tx) error {
+		if err := audit.Record(ctx, tx, audit.Action{Name: "operation.resolve", Subject: "operation/" + p.ID, Actor: by,
+			Before: map[string]any{"phase": p.Phase, "entity": p.Lifecycle + "/" + p.Entity}, After: map[string]any{"effects": effects.Known(known), "outcome": o}}); err != nil {
+			return err
+		}
 		for _, k := range known {
 			if _, err := effects.Resolve(ctx, tx, at, a.Ticket, k); err != nil {
 				return err
@@ -202,23 +207,14 @@ func Withdraw(ctx context.Context, e *engine.Engine, operation, reason, by strin
 	if err != nil {
 		return nil, err
 	}
-	s, at, err := p.bound(ctx, e)
-	if err != nil {
-		return nil, err
-	}
 	switch entities.Phase(p.Phase) {
 	case entities.Held:
-		return nil, fault.New(fault.Conflict, "operation %s is leased by %s until %s: withdraw it when the lease has ended", p.ID, p.Holder, clock.Text(p.Until)).
+		return nil, fault.New(fault.Conflict, "operation %s is leased by %s until %s: withdraw it when the lease has ended, or release it", p.ID, p.Holder, clock.Text(p.Until)).
 			With("phase", p.Phase).With("holder", p.Holder).With("until", p.Until)
 	case entities.Uncertain:
 		return nil, fault.New(fault.Conflict, "operation %s is uncertain: resolve it with an outcome instead", p.ID).With("phase", p.Phase)
 	}
-	claim := p.Status
-	if p.plan != nil {
-		claim = p.plan.Into
-	}
-	now, done, err := s.store.withdraw(ctx, at, entities.WithdrawArgs{Ticket: entities.Ticket{Lifecycle: p.Lifecycle, ID: p.Entity, Operation: p.ID, Epoch: p.Epoch},
-		Outcome: "withdrawn", Message: cmp.Or(reason, "withdrawn"), Claim: claim, Meta: events.Meta{Actor: by}})
+	now, done, err := p.end(ctx, e, "withdraw", entities.WithdrawArgs{Outcome: "withdrawn", Message: cmp.Or(reason, "withdrawn"), Meta: events.Meta{Actor: by}})
 	if err == nil && !done {
 		err = fault.New(fault.Conflict, "operation %s was resumed or ended concurrently: read it again", p.ID).With("operation", p.ID)
 	}
@@ -226,4 +222,53 @@ func Withdraw(ctx context.Context, e *engine.Engine, operation, reason, by strin
 		return nil, err
 	}
 	return operationOf(now), nil
+}
+
+// Release ends an operation that is due or leased; lifecycle.Release documents it.
+func Release(ctx context.Context, e *engine.Engine, operation, reason, by string) (*Operation, error) {
+	for range maxAttempts {
+		p, err := Find(ctx, e, operation)
+		if err != nil {
+			return nil, err
+		}
+		if names := p.unresolved(); len(names) > 0 || p.Phase == string(entities.Uncertain) {
+			return nil, effects.Unresolved(p.ID, names)
+		}
+		now, done, err := p.end(ctx, e, "release", entities.WithdrawArgs{Outcome: "released", Message: cmp.Or(reason, "released"), Release: true, Meta: events.Meta{Actor: by}})
+		if err != nil {
+			return nil, err
+		}
+		if done {
+			return operationOf(now), nil
+		}
+		// It has changed since it was read: another holder, another effect, or its end.
+	}
+	return nil, fault.New(fault.Conflict, "operation %s changed concurrently during every attempt: read it again", operation).With("operation", operation)
+}
+
+// unresolved returns the effects that may have happened.
+func (p *Pending) unresolved() (names []string) {
+	for _, x := range p.Effects {
+		if x.State != string(effects.NotDone) {
+			names = append(names, x.Name)
+		}
+	}
+	return names
+}
+
+// end withdraws or releases an operation, and records that in the audit.
+func (p *Pending) end(ctx context.Context, e *engine.Engine, how string, a entities.WithdrawArgs) (entities.Entity, bool, error) {
+	s, at, err := p.bound(ctx, e)
+	if err != nil {
+		return entities.Entity{}, false, err
+	}
+	a.Ticket = entities.Ticket{Lifecycle: p.Lifecycle, ID: p.Entity, Operation: p.ID, Epoch: p.Epoch}
+	if a.Claim = p.Status; p.plan != nil {
+		a.Claim = p.plan.Into
+	}
+	return s.store.withdraw(ctx, at, a, func(ctx context.Context, tx *store.Tx, now entities.Entity) error {
+		return audit.Record(ctx, tx, audit.Action{Name: "operation." + how, Subject: "operation/" + p.ID, Actor: a.Meta.Actor,
+			Before: map[string]any{"phase": p.Phase, "entity": p.Lifecycle + "/" + p.Entity, "status": p.Status, "holder": p.Holder, "epoch": p.Epoch},
+			After:  map[string]any{"status": now.Status, "reason": a.Message}})
+	})
 }

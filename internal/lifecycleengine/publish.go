@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/audit"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/events"
 	"github.com/holdfast-go/holdfast/internal/lease"
@@ -222,7 +223,7 @@ func PutConfig(ctx context.Context, e *engine.Engine, name string, config []byte
 	if err != nil {
 		return Put{}, err
 	}
-	if err := s.registerOnce(ctx, true); err != nil {
+	if err := s.registerOnce(audit.Requested(ctx), true); err != nil {
 		return Put{}, err
 	}
 	if err := b.published.addKnown(publishedConfig{name: name, config: string(config)}); err != nil {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/audit"
 	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/entities"
 	"github.com/holdfast-go/holdfast/internal/reactions"
@@ -154,7 +155,7 @@ func (s *bound) change(ctx context.Context, at store.Partition, now, next inForc
 	}
 	flipped := differing(was, s.config.ClaimStatuses())
 	if now.revision > 0 && now.wanted == "" && !takesAway(now.statuses, next.statuses) && !slices.ContainsFunc(flipped, has(now.statuses)) {
-		_, err := s.put(ctx, at, now.revision, next)
+		_, err := s.put(ctx, at, now.revision, next, &now)
 		return err
 	}
 	revision := now.revision
@@ -166,7 +167,7 @@ func (s *bound) change(ctx context.Context, at store.Partition, now, next inForc
 			announced.statuses, announced.config = next.statuses, next.config
 		}
 		var err error
-		if revision, err = s.put(ctx, at, now.revision, announced); err != nil {
+		if revision, err = s.put(ctx, at, now.revision, announced, nil); err != nil {
 			return err
 		}
 	}
@@ -175,7 +176,7 @@ func (s *bound) change(ctx context.Context, at store.Partition, now, next inForc
 		err = s.strands(ctx, at, now.statuses, next, flipped)
 	}
 	if err == nil {
-		_, err = s.put(ctx, at, revision, next)
+		_, err = s.put(ctx, at, revision, next, &now)
 	}
 	if err == nil || fault.CodeOf(err) == fault.Concurrency { // another node continues from here
 		return err
@@ -183,14 +184,22 @@ func (s *bound) change(ctx context.Context, at store.Partition, now, next inForc
 	return errors.Join(err, s.revertChange(ctx, at, revision, now))
 }
 
-// put writes a config and raises the registry's revision in the same transaction.
-func (s *bound) put(ctx context.Context, at store.Partition, expected int64, c inForce) (revision int64, err error) {
+// put writes a config and raises the registry's revision in the same transaction. If it brings a config into force, was
+// is the one before, for the audit.
+func (s *bound) put(ctx context.Context, at store.Partition, expected int64, c inForce, was *inForce) (revision int64, err error) {
 	err = s.withNewRevision(ctx, func(ctx context.Context, tx *store.Tx) error {
 		var err error
 		if revision, err = putConfigVerb.DoAt(ctx, tx, at, putArgs{s.config.Workflow, expected, c}); err == nil && revision == 0 {
 			err = fault.New(fault.Concurrency, "the config of lifecycle %q was changed concurrently: try again", s.config.Workflow)
 		}
-		return err
+		if err != nil || was == nil {
+			return err
+		}
+		a := audit.Action{Name: "lifecycle.put", Subject: "lifecycle/" + s.config.Workflow, After: json.RawMessage(c.config)}
+		if !was.first() {
+			a.Before = json.RawMessage(was.config)
+		}
+		return audit.RecordRequested(ctx, tx, a)
 	})
 	return revision, err
 }
@@ -201,7 +210,7 @@ func (s *bound) revertChange(ctx context.Context, at store.Partition, revision i
 	defer cancel()
 	if !was.first() {
 		was.wanted, was.claims = "", text(was.claimsInForce())
-		_, err := s.put(ctx, at, revision, was)
+		_, err := s.put(ctx, at, revision, was, nil)
 		return err
 	}
 	return s.withNewRevision(ctx, func(ctx context.Context, tx *store.Tx) error {
@@ -242,7 +251,7 @@ func (s *bound) revertStaleChange(ctx context.Context, at store.Partition, now i
 		return nil
 	}
 	now.wanted, now.claims = "", text(now.claimsInForce())
-	_, err := s.put(ctx, at, now.revision, now)
+	_, err := s.put(ctx, at, now.revision, now, nil)
 	if fault.CodeOf(err) == fault.Concurrency {
 		return nil
 	}

@@ -24,7 +24,7 @@ type entityStore interface {
 	// unpark ends the uncertainty of an operation, in a transaction.
 	unpark(ctx context.Context, tx *store.Tx, at store.Partition, a entities.UnparkArgs, claim string) (entities.Entity, error)
 	// withdraw ends a due operation and reports whether it did.
-	withdraw(ctx context.Context, at store.Partition, a entities.WithdrawArgs) (entities.Entity, bool, error)
+	withdraw(ctx context.Context, at store.Partition, a entities.WithdrawArgs, also func(context.Context, *store.Tx, entities.Entity) error) (entities.Entity, bool, error)
 	// adopt takes a lease on entities that are in a claim status without a claim, and
 	// returns their number.
 	adopt(ctx context.Context) (int, error)
@@ -145,8 +145,17 @@ func (p *builtinTable) unpark(ctx context.Context, tx *store.Tx, at store.Partit
 	return entities.Unpark(ctx, tx, at, a)
 }
 
-func (p *builtinTable) withdraw(ctx context.Context, at store.Partition, a entities.WithdrawArgs) (entities.Entity, bool, error) {
-	return entities.Withdraw(ctx, p.bound.engine, at, a)
+func (p *builtinTable) withdraw(ctx context.Context, at store.Partition, a entities.WithdrawArgs, also func(context.Context, *store.Tx, entities.Entity) error) (e entities.Entity, done bool, err error) {
+	if also == nil {
+		return entities.Withdraw(ctx, p.bound.engine, at, a)
+	}
+	err = p.bound.engine.Update(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
+		if e, done, err = entities.Withdraw(ctx, tx, at, a); err != nil || !done {
+			return err
+		}
+		return also(ctx, tx, e)
+	})
+	return e, done && err == nil, err
 }
 
 // adopt does nothing: [registry.strays] covers the built-in table for all lifecycles.

@@ -297,13 +297,16 @@ func (o *userTable) unpark(ctx context.Context, tx *store.Tx, at store.Partition
 	return e, err
 }
 
-func (o *userTable) withdraw(ctx context.Context, at store.Partition, a entities.WithdrawArgs) (e entities.Entity, done bool, err error) {
+func (o *userTable) withdraw(ctx context.Context, at store.Partition, a entities.WithdrawArgs, also func(context.Context, *store.Tx, entities.Entity) error) (e entities.Entity, done bool, err error) {
 	err = o.bound.engine.Update(ctx, func(ctx context.Context, tx *store.Tx) error {
 		var err error
 		if e, done, err = entities.Withdraw(ctx, tx, at, a); err != nil || !done {
 			return err
 		}
-		return o.follow(ctx, tx, &e, a.Claim, false)
+		if err := o.follow(ctx, tx, &e, a.Claim, false); err != nil || also == nil {
+			return err
+		}
+		return also(ctx, tx, e)
 	})
 	return e, done && err == nil, err
 }

@@ -48,7 +48,7 @@ func appendAndReact(ctx context.Context, hf *holdfast.Engine) error {
 	if err := reactOnce(ctx, hf); err != nil {
 		return err
 	}
-	if _, _, err := reactions.Repair(ctx, engine.Of(hf), "unblock", reactions.Filter{}); err != nil {
+	if _, _, err := reactions.Repair(ctx, engine.Of(hf), "unblock", "", reactions.Filter{}); err != nil {
 		return err
 	}
 	return reactOnce(ctx, hf)
@@ -241,7 +241,7 @@ func handleOnce(ctx context.Context, hf *holdfast.Engine, reset bool) error {
 	if history, err := holdfast.Collect(stream.Read(ctx, hf, reactions.Stream("r", "s"), 0)); err != nil {
 		return err
 	} else if reset && len(history) == 0 {
-		if _, _, err := reactions.Repair(ctx, engine.Of(hf), "reset", reactions.Filter{}); err != nil {
+		if _, _, err := reactions.Repair(ctx, engine.Of(hf), "reset", "", reactions.Filter{}); err != nil {
 			return err
 		}
 	}

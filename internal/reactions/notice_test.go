@@ -32,7 +32,7 @@ func TestBlocksAndReleasesAreNoticed(t *testing.T) {
 		blockAt(t, hf, one(t, hf, name), 1)
 		undone := errors.New("undone")
 		err = hf.Update(t.Context(), func(ctx context.Context, tx holdfast.Tx) error {
-			touched, _, err := reactions.Repair(ctx, store.DoerOf(tx), "unblock", reactions.Filter{Reaction: name})
+			touched, _, err := reactions.Repair(ctx, store.DoerOf(tx), "unblock", "", reactions.Filter{Reaction: name})
 			if len(touched) != 1 {
 				t.Errorf("unblock touched %+v, want 1 position", touched)
 			}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/audit"
 	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/store"
 )
@@ -85,17 +86,33 @@ func register(ctx context.Context, e Engine, d Definition) (created bool, err er
 // updateOptions changes the options of a reaction. Nodes cache the handler with
 // the registry, so a new handler raises the registry's revision.
 func updateOptions(ctx context.Context, e Engine, old Info, d Definition) error {
-	if old.Options.Handler == d.Options.Handler {
-		_, err := updateOptionsVerb.Do(ctx, e, d)
-		return err
-	}
 	return e.Update(ctx, func(ctx context.Context, tx *store.Tx) error {
-		if _, err := store.Raise(ctx, tx); err != nil {
+		if old.Options.Handler != d.Options.Handler {
+			if _, err := store.Raise(ctx, tx); err != nil {
+				return err
+			}
+		}
+		if _, err := updateOptionsVerb.Do(ctx, tx, d); err != nil {
 			return err
 		}
-		_, err := updateOptionsVerb.Do(ctx, tx, d)
-		return err
+		return recordPut(ctx, tx, []Info{old}, d)
 	})
+}
+
+// recordPut records in the audit that a caller has put a reaction.
+func recordPut(ctx context.Context, tx *store.Tx, old []Info, d Definition) error {
+	if Kind(d.Name) != "reaction" { // it belongs to a lifecycle or webhook, whose change is recorded
+		return nil
+	}
+	a := audit.Action{Name: "reaction.put", Subject: "reaction/" + d.Name, After: shown(d)}
+	if len(old) == 1 && old[0].state != "removed" {
+		a.Before = shown(old[0].Definition)
+	}
+	return audit.RecordRequested(ctx, tx, a)
+}
+
+func shown(d Definition) map[string]any {
+	return map[string]any{"streams": d.Streams, "events": d.Events, "options": d.Options}
 }
 
 // put writes a reaction and scans the existing streams. REQUIRES: a transaction
@@ -141,7 +158,10 @@ func put(ctx context.Context, tx *store.Tx, d Definition) (created bool, err err
 			return false, err
 		}
 	}
-	return created, start(ctx, tx, d, d.FromNow)
+	if err := start(ctx, tx, d, d.FromNow); err != nil {
+		return created, err
+	}
+	return created, recordPut(ctx, tx, old, d)
 }
 
 // retire deletes the positions of streams that a reaction no longer follows. If
@@ -294,11 +314,17 @@ func Remove(ctx context.Context, e Engine, name string) (bool, error) {
 		if _, err := store.Raise(ctx, tx); err != nil {
 			return err
 		}
-		removed, err = removeVerb.Do(ctx, tx, name)
-		if err == nil && !removed {
+		old, err := listVerb.Do(ctx, tx, name)
+		if err != nil {
+			return err
+		}
+		if removed, err = removeVerb.Do(ctx, tx, name); err == nil && !removed {
 			err = errNoReaction
 		}
-		return err
+		if err != nil || len(old) == 0 {
+			return err
+		}
+		return audit.RecordRequested(ctx, tx, audit.Action{Name: "reaction.delete", Subject: "reaction/" + name, Before: shown(old[0].Definition)})
 	})
 	if err != nil && !errors.Is(err, errNoReaction) {
 		return false, err

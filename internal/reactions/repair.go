@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/audit"
+	"github.com/holdfast-go/holdfast/internal/events"
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
@@ -53,6 +55,7 @@ type repairArgs struct {
 	reaction string `arg:"reaction"`
 	stream   string `arg:"stream"`
 	how      string `arg:"how"`
+	actor    string `arg:"actor,null"`
 }
 
 type repaired struct {
@@ -149,7 +152,7 @@ func (f *Filter) chooses(p Position, pattern *regexp.Regexp) bool {
 		(pattern == nil || pattern.MatchString(p.Stream)) && (f.Own == nil || *f.Own == p.Own)
 }
 
-// Repair repairs positions; how is unblock, reset or skip. It returns the
+// Repair repairs positions for an actor; how is unblock, reset or skip. It returns the
 // positions that it changed, in their new state, and the leased positions that it
 // did not change. The reset of a leased position is only requested: nothing more
 // is delivered under the lease, renewals no longer extend it and tell its holder
@@ -159,7 +162,10 @@ func (f *Filter) chooses(p Position, pattern *regexp.Regexp) bool {
 // positions may be interrupted and repeated. A filter without a reaction selects
 // the reactions, after-effects and webhooks of users. For a reset, which delivers
 // events again, it selects only their reactions.
-func Repair(ctx context.Context, d store.Doer, how string, f Filter) (touched, held []Position, err error) {
+func Repair(ctx context.Context, d store.Doer, how, actor string, f Filter) (touched, held []Position, err error) {
+	if err := events.CheckMeta(events.Meta{Actor: actor}); err != nil {
+		return nil, nil, err
+	}
 	if repairs[how] == "" {
 		return nil, nil, fault.New(fault.Validation, "a repair must be unblock, reset or skip, got %q", how)
 	}
@@ -184,7 +190,7 @@ func Repair(ctx context.Context, d store.Doer, how string, f Filter) (touched, h
 			if kind := Kind(p.Reaction); f.Reaction == "" && (kind == "" || how == "reset" && kind != "reaction") {
 				continue
 			}
-			r, err := repairVerb.Do(ctx, d, repairArgs{p.Reaction, p.Stream, how})
+			r, err := repairOne(ctx, d, p, how, actor)
 			switch {
 			case err != nil:
 				return touched, held, err
@@ -201,6 +207,27 @@ func Repair(ctx context.Context, d store.Doer, how string, f Filter) (touched, h
 			return touched, held, nil
 		}
 	}
+}
+
+// repairOne repairs one position, and records that in the audit, in one transaction.
+func repairOne(ctx context.Context, d store.Doer, p Position, how, actor string) (r repaired, err error) {
+	err = store.Within(ctx, d, func(ctx context.Context, tx *store.Tx) (err error) {
+		if r, err = repairVerb.Do(ctx, tx, repairArgs{p.Reaction, p.Stream, how, actor}); err != nil || !r.applied {
+			return err
+		}
+		now := p.repaired(how, r.dueAt)
+		if r.pending {
+			now = p
+			now.ResetRequested = true
+		}
+		return audit.Record(ctx, tx, audit.Action{Name: "reaction." + how, Subject: "reaction/" + p.Reaction + "/" + p.Stream, Actor: actor, Before: p.audited(), After: now.audited()})
+	})
+	return r, err
+}
+
+// audited returns what a repair changes.
+func (p Position) audited() map[string]any {
+	return map[string]any{"watermark": p.Watermark, "failing": p.Failing, "blocked": p.Blocked, "error": p.Error, "generation": p.Generation, "resetRequested": p.ResetRequested}
 }
 
 // repaired returns a position after a repair.

@@ -58,7 +58,7 @@ func blockAt(t testing.TB, d holdfast.Doer, l *reactions.Lease, version int64) {
 func repair(t testing.TB, hf *holdfast.Engine, how string, f reactions.Filter) (touched, held []string) {
 	t.Helper()
 	ctx := context.Background()
-	some, others, err := reactions.Repair(ctx, engine.Of(hf), how, f)
+	some, others, err := reactions.Repair(ctx, engine.Of(hf), how, "", f)
 	if err != nil {
 		t.Fatalf("%s: %v", how, err)
 	}
@@ -218,20 +218,20 @@ func TestWhatARepairTouches(t *testing.T) {
 		if len(touched) != 2 {
 			t.Errorf("repair of streams that are not blocked touched %v, want 2", touched)
 		}
-		if touched, _, err := reactions.Repair(ctx, engine.Of(hf), "unblock", reactions.Filter{Blocked: new(false)}); !errors.Is(err, holdfast.ErrValidation) || len(touched) != 0 {
+		if touched, _, err := reactions.Repair(ctx, engine.Of(hf), "unblock", "", reactions.Filter{Blocked: new(false)}); !errors.Is(err, holdfast.ErrValidation) || len(touched) != 0 {
 			t.Errorf("unblock of streams that are not blocked: touched %v, error %v, want none and a validation error", touched, err)
 		}
 		touched, _ = repair(t, hf, "unblock", reactions.Filter{})
 		if len(touched) != 1 {
 			t.Errorf("repair of blocked streams touched %v, want 1", touched)
 		}
-		if _, _, err := reactions.Repair(ctx, engine.Of(hf), "unblock", reactions.Filter{Reaction: "none"}); !errors.Is(err, holdfast.ErrNotFound) {
+		if _, _, err := reactions.Repair(ctx, engine.Of(hf), "unblock", "", reactions.Filter{Reaction: "none"}); !errors.Is(err, holdfast.ErrNotFound) {
 			t.Errorf("unknown reaction: got error %v, want NOT_FOUND", err)
 		}
-		if _, _, err := reactions.Repair(ctx, engine.Of(hf), "mend", reactions.Filter{}); !errors.Is(err, holdfast.ErrValidation) {
+		if _, _, err := reactions.Repair(ctx, engine.Of(hf), "mend", "", reactions.Filter{}); !errors.Is(err, holdfast.ErrValidation) {
 			t.Errorf("unknown repair: got error %v, want a validation error", err)
 		}
-		if _, _, err := reactions.Repair(ctx, engine.Of(hf), "reset", reactions.Filter{Pattern: "("}); !errors.Is(err, holdfast.ErrValidation) {
+		if _, _, err := reactions.Repair(ctx, engine.Of(hf), "reset", "", reactions.Filter{Pattern: "("}); !errors.Is(err, holdfast.ErrValidation) {
 			t.Errorf("invalid pattern: got error %v, want a validation error", err)
 		}
 	})
@@ -502,7 +502,7 @@ func TestARepairNamesItsReaction(t *testing.T) {
 			t.Fatal(err)
 		}
 		before := *positionOf(t, hf, "r", "s")
-		for name, repair := range map[string]func(context.Context, holdfast.Doer, string, stream.PositionFilter) (stream.RepairResult, error){
+		for name, repair := range map[string]func(context.Context, holdfast.Doer, string, stream.PositionFilter, ...stream.ActorOption) (stream.RepairResult, error){
 			"unblock": stream.Unblock, "skip": stream.Skip, "reset": stream.Reset,
 		} {
 			for _, x := range [][2]string{{"", ""}, {"", "r"}, {"*", "r"}, {"other", "r"}} {
@@ -516,6 +516,47 @@ func TestARepairNamesItsReaction(t *testing.T) {
 		}
 		if done, err := stream.Skip(t.Context(), hf, "r", stream.PositionFilter{Reaction: "r"}); err != nil || len(done.Repaired) != 1 {
 			t.Errorf("skip returned %+v, %v", done, err)
+		}
+	})
+}
+
+// Verifies that a repair records its actor with each event that it writes: of a position that it changes, and of a leased
+// one whose reset it requests.
+func TestARepairRecordsItsActor(t *testing.T) {
+	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+		enlist(t, hf, "r")
+		emit(t, hf, "s", "a", "b")
+		blockAt(t, hf, one(t, hf, "r"), 0)
+		for _, repair := range []func(context.Context, holdfast.Doer, string, stream.PositionFilter, ...stream.ActorOption) (stream.RepairResult, error){stream.Unblock, stream.Reset} {
+			if _, err := repair(t.Context(), hf, "r", stream.PositionFilter{}, stream.By("ann")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		blockAt(t, hf, one(t, hf, "r"), 0)
+		if _, err := stream.Skip(t.Context(), hf, "r", stream.PositionFilter{}, stream.By("bob")); err != nil {
+			t.Fatal(err)
+		}
+		one(t, hf, "r")
+		if _, err := stream.Reset(t.Context(), hf, "r", stream.PositionFilter{}, stream.By("eve")); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := stream.Reset(t.Context(), hf, "r", stream.PositionFilter{}, stream.By("\x00")); !errors.Is(err, holdfast.ErrValidation) {
+			t.Errorf("an actor that cannot be stored: got %v, want ErrValidation", err)
+		}
+		var got []string
+		for e, err := range stream.Read(t.Context(), hf, "$reaction/r/s", 0) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if e.Name == "blocked" && e.Actor != "" {
+				t.Errorf("the event %s has the actor %q, want none", e.Name, e.Actor)
+			}
+			if e.Name != "blocked" {
+				got = append(got, e.Name+" "+e.Actor)
+			}
+		}
+		if want := []string{"unblocked ann", "reset ann", "skipped bob", "reset eve"}; !slices.Equal(got, want) {
+			t.Errorf("got %v, want %v", got, want)
 		}
 	})
 }

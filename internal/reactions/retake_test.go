@@ -224,7 +224,7 @@ func TestALostHandOutIsNoCrash(t *testing.T) {
 		if want := (map[string]int{"s0": 1, "s1": 1, "s2": 4, "s3": 4, "s4": 0, "s5": 0}); !maps.Equal(groups, want) {
 			t.Errorf("group sizes are %v, want %v", groups, want)
 		}
-		if touched, _, err := reactions.Repair(ctx, engine.Of(hf), "reset", reactions.Filter{}); err != nil || len(touched) != 6 {
+		if touched, _, err := reactions.Repair(ctx, engine.Of(hf), "reset", "", reactions.Filter{}); err != nil || len(touched) != 6 {
 			t.Fatalf("reset touched %+v, error %v, want 6 positions", touched, err)
 		}
 		crash(t, hf)
@@ -232,7 +232,7 @@ func TestALostHandOutIsNoCrash(t *testing.T) {
 		crash(t, hf)
 		stand("[0+1 0+1 0+1 0+1 0+1 0+1]")
 		handOut()
-		if touched, _, err := reactions.Repair(ctx, engine.Of(hf), "reset", reactions.Filter{}); err != nil || len(touched) != 6 || !touched[0].ResetRequested {
+		if touched, _, err := reactions.Repair(ctx, engine.Of(hf), "reset", "", reactions.Filter{}); err != nil || len(touched) != 6 || !touched[0].ResetRequested {
 			t.Fatalf("reset touched %+v, error %v, want 6 positions with a requested reset", touched, err)
 		}
 		crash(t, hf)
@@ -279,7 +279,7 @@ func TestAResetOfAStreamInHand(t *testing.T) {
 			emit(t, hf, "s", "a", "b")
 			l := one(t, hf, "r")
 			for range 2 { // requesting it again is the same reset
-				touched, held, err := reactions.Repair(ctx, engine.Of(hf), "reset", reactions.Filter{})
+				touched, held, err := reactions.Repair(ctx, engine.Of(hf), "reset", "", reactions.Filter{})
 				if err != nil || len(held) != 0 || len(touched) != 1 || !touched[0].ResetRequested || touched[0].Holder == "" {
 					t.Fatalf("reset touched %+v, held %+v, error %v", touched, held, err)
 				}
@@ -412,7 +412,7 @@ func TestAResetDoesNotWaitForWhatWasDeferred(t *testing.T) {
 		enlist(t, hf, "r")
 		emit(t, hf, "s", "a", "b")
 		l := one(t, hf, "r")
-		if _, _, err := reactions.Repair(ctx, engine.Of(hf), "reset", reactions.Filter{}); err != nil {
+		if _, _, err := reactions.Repair(ctx, engine.Of(hf), "reset", "", reactions.Filter{}); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := reactions.AckOne(ctx, engine.Of(hf), reactions.End{Lease: l, Done: l.Watermark, Unfinished: true, Delay: 24 * time.Hour}); err != nil {
@@ -436,11 +436,11 @@ func TestASkipTakesNoResetAway(t *testing.T) {
 			t.Fatal(err)
 		}
 		one(t, hf, "r")
-		if _, _, err := reactions.Repair(ctx, engine.Of(hf), "reset", reactions.Filter{}); err != nil {
+		if _, _, err := reactions.Repair(ctx, engine.Of(hf), "reset", "", reactions.Filter{}); err != nil {
 			t.Fatal(err)
 		}
 		holdfasttest.Advance(t, hf, time.Hour)
-		if _, _, err := reactions.Repair(ctx, engine.Of(hf), "skip", reactions.Filter{}); err != nil {
+		if _, _, err := reactions.Repair(ctx, engine.Of(hf), "skip", "", reactions.Filter{}); err != nil {
 			t.Fatal(err)
 		}
 		sweep(t, hf)

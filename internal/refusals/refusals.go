@@ -68,6 +68,12 @@ func WithCaller(ctx context.Context, c Caller) context.Context {
 	return context.WithValue(ctx, callerKey{}, c)
 }
 
+// CallerOf returns the caller of a context, or the zero value.
+func CallerOf(ctx context.Context) Caller {
+	c, _ := ctx.Value(callerKey{}).(Caller)
+	return c
+}
+
 // noted is a refusal that is not yet written.
 type noted struct {
 	ID        string          `json:"i"`
@@ -207,7 +213,7 @@ func Note(ctx context.Context, d store.Doer, t Try, err error) error {
 }
 
 func (l *Log) note(ctx context.Context, at store.Partition, t Try, f *fault.Error) {
-	by, _ := ctx.Value(callerKey{}).(Caller)
+	by := CallerOf(ctx)
 	n := noted{ID: store.NewID().String(), Workspace: at.Workspace, Stream: t.Stream, Version: t.Version, Action: t.Action, Requester: t.Requester,
 		Actor: t.Actor, Node: l.node, Request: by.Request, Code: string(f.Code), Operation: t.Operation, Epoch: t.Epoch, StandsFor: 1, seen: clock.Now()}
 	if n.Actor == "" {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/audit"
 	"github.com/holdfast-go/holdfast/internal/events"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/strictjson"
@@ -91,8 +92,29 @@ func Put(ctx context.Context, tx *store.Tx, h Handler) (created bool, err error)
 	if _, err := store.Raise(ctx, tx); err != nil {
 		return false, err
 	}
+	was, err := shown(ctx, tx, h.Name)
+	if err != nil {
+		return false, err
+	}
 	n, err := putVerb.Do(ctx, tx, h)
-	return n == 1, err
+	if err != nil {
+		return false, err
+	}
+	now, err := shown(ctx, tx, h.Name)
+	if err != nil {
+		return false, err
+	}
+	return n == 1, audit.Record(ctx, tx, audit.Action{Name: "handler.put", Subject: "handler/" + h.Name, Before: was, After: now})
+}
+
+// shown returns a handler as the audit shows it, without its secret, or nil.
+func shown(ctx context.Context, tx *store.Tx, name string) (any, error) {
+	all, err := listVerb.Do(ctx, tx, listArgs{name: name, limit: 1})
+	if err != nil || len(all) == 0 {
+		return nil, err
+	}
+	h := all[0]
+	return map[string]any{"kind": h.Kind, "url": h.URL, "safety": h.Safety, "onUnknown": h.OnUnknown, "timeoutMs": h.Timeout.Milliseconds(), "signed": len(h.Secret) > 0}, nil
 }
 
 // Delete deletes a handler, and reports whether it existed.
@@ -100,7 +122,15 @@ func Delete(ctx context.Context, tx *store.Tx, name string) (bool, error) {
 	if _, err := store.Raise(ctx, tx); err != nil {
 		return false, err
 	}
-	return deleteVerb.Do(ctx, tx, name)
+	was, err := shown(ctx, tx, name)
+	if err != nil || was == nil {
+		return false, err
+	}
+	deleted, err := deleteVerb.Do(ctx, tx, name)
+	if err != nil || !deleted {
+		return deleted, err
+	}
+	return true, audit.Record(ctx, tx, audit.Action{Name: "handler.delete", Subject: "handler/" + name, Before: was})
 }
 
 // Get returns a handler, or [fault.NotFound].

@@ -141,7 +141,7 @@ func TestWhatAReactionNeedsStays(t *testing.T) {
 		if got := first(t, hf, name); got != 2 {
 			t.Errorf("blocked at version 2: first stored version is %d, want 2", got)
 		}
-		if touched, _, err := reactions.Repair(ctx, engine.Of(hf), "unblock", reactions.Filter{}); err != nil || len(touched) != 1 {
+		if touched, _, err := reactions.Repair(ctx, engine.Of(hf), "unblock", "", reactions.Filter{}); err != nil || len(touched) != 1 {
 			t.Fatal(touched, err)
 		}
 		l = take(ctx, t, hf)

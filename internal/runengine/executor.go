@@ -266,7 +266,7 @@ func (k *Executor) start(ctx context.Context, d store.Doer, s Start, l ClaimedSt
 			if err != nil {
 				return was, false, err
 			}
-			return was, false, note(ctx, d, was.Run.ID, "start", differs(was.Run, l.Run))
+			return was, false, note(ctx, d, was.Run.ID, "start", "", differs(was.Run, l.Run))
 		}
 		// Another caller has just started it: the next attempt finds it.
 	}

@@ -1,6 +1,7 @@
 package runengine
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -21,6 +22,7 @@ import (
 type Signal struct {
 	Run, ID, Type string
 	Payload       []byte
+	Actor         string // recorded in the history; "" is unknown
 }
 
 type signalled struct {
@@ -81,6 +83,7 @@ var (
 			args.Text("id", a.ID)
 			args.Text("type", a.Type)
 			args.Text("payload", string(a.Payload))
+			args.MaybeText("actor", a.Actor)
 		},
 		func(s *signalled, r store.Row) error {
 			s.applied = r.Applied()
@@ -140,7 +143,7 @@ func scanApproval(all *[]Approval, r store.Row) error {
 // [fault.Conflict].
 func Send(ctx context.Context, d store.Doer, s Signal) (fresh bool, err error) {
 	fresh, err = send(ctx, d, s)
-	return fresh, note(ctx, d, s.Run, "signal", err)
+	return fresh, note(ctx, d, s.Run, "signal", s.Actor, err)
 }
 
 func send(ctx context.Context, d store.Doer, s Signal) (fresh bool, err error) {
@@ -180,7 +183,7 @@ func (s Signal) check() error {
 			return err
 		}
 	}
-	return strictjson.Check(s.Payload)
+	return cmp.Or(events.CheckMeta(events.Meta{Actor: s.Actor}), strictjson.Check(s.Payload))
 }
 
 // approvalPrefix is the prefix of approval ids.

@@ -22,6 +22,7 @@ type plan struct {
 	Body    *body     `json:"body,omitempty"`
 	Events  []event   `json:"events"`
 	Saw     *saw      `json:"saw,omitempty"`
+	Actor   string    `json:"actor,omitempty"` // of a command or resolution
 	// Plain means that the plan involves no effects, signals or approvals.
 	Plain bool `json:"plain"`
 }

@@ -8,8 +8,10 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/audit"
 	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/effects"
+	"github.com/holdfast-go/holdfast/internal/events"
 	"github.com/holdfast-go/holdfast/internal/lease"
 	"github.com/holdfast-go/holdfast/internal/refusals"
 	"github.com/holdfast-go/holdfast/internal/store"
@@ -283,41 +285,52 @@ func (k *Executor) Tick(ctx context.Context, d store.Doer, l *ClaimedStep, by Ta
 	})
 }
 
+// Command is a command on a run.
+type Command struct {
+	Name    string // [Pause], [Resume], [Cancel] or [Retry]
+	Version *int64 // the expected version; nil is any
+	Actor   string // recorded in the history; "" is unknown
+}
+
 // Command pauses, resumes, cancels or retries a run. If a version is given and the run has another, the
 // error is [fault.Concurrency]. If the run's status does not allow the command, it is
 // [fault.InvalidTransition].
-func (k *Executor) Command(ctx context.Context, d store.Doer, id, name string, version *int64) (Run, error) {
-	r, err := k.command(ctx, d, id, name, version)
-	return r, note(ctx, d, id, name, err)
+func (k *Executor) Command(ctx context.Context, d store.Doer, id string, x Command) (Run, error) {
+	r, err := k.command(ctx, d, id, x)
+	return r, note(ctx, d, id, x.Name, x.Actor, err)
 }
 
 // note records a refused command on a run.
-func note(ctx context.Context, d store.Doer, id, action string, err error) error {
-	return refusals.Note(ctx, d, refusals.Try{Stream: Stream(id), Action: action}, err)
+func note(ctx context.Context, d store.Doer, id, action, actor string, err error) error {
+	return refusals.Note(ctx, d, refusals.Try{Stream: Stream(id), Action: action, Actor: actor}, err)
 }
 
-func (k *Executor) command(ctx context.Context, d store.Doer, id, name string, version *int64) (Run, error) {
+func (k *Executor) command(ctx context.Context, d store.Doer, id string, x Command) (Run, error) {
+	if err := events.CheckMeta(events.Meta{Actor: x.Actor}); err != nil {
+		return Run{}, err
+	}
 	for range maxAttempts {
 		l, err := Load(ctx, d, id)
 		if err != nil {
 			return l.Run, err
 		}
-		if version != nil && *version != l.Run.Version {
-			return l.Run, fault.New(fault.Concurrency, "run %q is at version %d, expected %d: read it again and retry", id, l.Run.Version, *version).
-				With("expectedVersion", *version).With("lastVersion", l.Run.Version)
+		if x.Version != nil && *x.Version != l.Run.Version {
+			return l.Run, fault.New(fault.Concurrency, "run %q is at version %d, expected %d: read it again and retry", id, l.Run.Version, *x.Version).
+				With("expectedVersion", *x.Version).With("lastVersion", l.Run.Version)
 		}
-		if name == Cancel && l.Run.CancelRequested && !Over(l.Run.Status) {
+		if x.Name == Cancel && l.Run.CancelRequested && !Over(l.Run.Status) {
 			return l.Run, nil // already requested
 		}
 		next, err := k.try(ctx, d, &l, Taker{}, func(c *planner) error {
 			open := false
-			if name == Cancel && l.Step.Holder == "" && l.Step.Begun > 0 {
+			c.plan.Actor = x.Actor
+			if x.Name == Cancel && l.Step.Holder == "" && l.Step.Begun > 0 {
 				var err error
 				if open, c.plan.Saw, err = l.unknown(ctx, d, nil); err != nil {
 					return err
 				}
 			}
-			return c.command(name, open)
+			return c.command(x.Name, open)
 		})
 		if movedOn(err) {
 			continue
@@ -348,8 +361,11 @@ func (k *Executor) Resolve(ctx context.Context, e Engine, operation string, all 
 		if !now.Step.Uncertain {
 			return fault.New(fault.Conflict, "operation %s is not uncertain: only an uncertain operation can be resolved", operation)
 		}
-		l, err = k.resolve(ctx, tx, &now, all, outcome, by)
-		return err
+		if l, err = k.resolve(ctx, tx, &now, all, outcome, by); err != nil {
+			return err
+		}
+		return audit.Record(ctx, tx, audit.Action{Name: "operation.resolve", Subject: "operation/" + operation, Actor: by,
+			Before: map[string]any{"phase": "uncertain"}, After: map[string]any{"effects": effects.Known(all), "outcome": outcome}})
 	})
 	return l, err
 }
@@ -390,6 +406,7 @@ func (k *Executor) resolve(ctx context.Context, tx *store.Tx, l *ClaimedStep, al
 
 func (k *Executor) settle(ctx context.Context, tx *store.Tx, l *ClaimedStep, outcome, by string, output json.RawMessage) (ClaimedStep, error) {
 	next, err := k.try(ctx, tx, l, Taker{}, func(c *planner) error {
+		c.plan.Actor = by
 		c.settled(outcome, by, output)
 		return nil
 	})
@@ -398,6 +415,67 @@ func (k *Executor) settle(ctx context.Context, tx *store.Tx, l *ClaimedStep, out
 	}
 	next.Step.Uncertain = err != nil
 	return next, err
+}
+
+// ReleaseHeld ends the lease of a step for an operator; run.Release documents it.
+func (k *Executor) ReleaseHeld(ctx context.Context, e Engine, operation, by string) (ClaimedStep, error) {
+	l, err := ByOperation(ctx, e, operation)
+	if err == nil {
+		err = events.CheckMeta(events.Meta{Actor: by})
+	}
+	if err != nil {
+		return l, err
+	}
+	err = e.Update(ctx, func(ctx context.Context, tx *store.Tx) error {
+		if _, err := lockVerb.DoAt(ctx, tx, l.partition(), l.Run.ID); err != nil { // keep the lock order: run before step
+			return err
+		}
+		now, err := l.Now(ctx, tx)
+		if err != nil {
+			return err
+		}
+		if now.Step.Holder == "" && !now.Step.Uncertain {
+			return fault.New(fault.Conflict, "operation %s is not leased: only a leased operation can be released", operation)
+		}
+		open, saw, err := now.unknown(ctx, tx, nil)
+		if err != nil {
+			return err
+		}
+		if open || now.Step.Uncertain {
+			return now.unresolved(ctx, tx)
+		}
+		l, err = k.try(ctx, tx, &now, Taker{}, func(c *planner) error {
+			c.plan.Saw, c.plan.Actor = saw, by
+			c.release(0)
+			c.how = ""
+			return nil
+		})
+		if errors.Is(err, errChanged) || fault.CodeOf(err) == fault.LeaseLost {
+			err = fault.New(fault.Concurrency, "run %q changed concurrently: try again", now.Run.ID)
+		}
+		if err != nil {
+			return err
+		}
+		return audit.Record(ctx, tx, audit.Action{Name: "operation.release", Subject: "operation/" + operation, Actor: by,
+			Before: map[string]any{"phase": "held", "run": now.Run.ID, "step": now.Step.Name, "holder": now.Step.Holder, "epoch": now.Step.Epoch},
+			After:  map[string]any{"status": l.Step.Status}})
+	})
+	return l, err
+}
+
+// unresolved returns the error for a step with effects whose outcome is unknown.
+func (l *ClaimedStep) unresolved(ctx context.Context, d store.Doer) error {
+	journal, err := l.Journal(ctx, d)
+	if err != nil {
+		return err
+	}
+	var names []string
+	for _, x := range journal {
+		if x.State == effects.Begun {
+			names = append(names, x.Name)
+		}
+	}
+	return effects.Unresolved(l.Operation(), names)
 }
 
 // close records an operator's knowledge of an effect.

@@ -111,7 +111,7 @@ func itemsScene(t *testing.T, p play) (results []string, _ string) {
 	take("stop", 1)
 	p.change(t, "UPDATE {registry} SET revision = 200")
 	settle(some[0], some[1])
-	_, _, err = batchengine.Cancel(ctx, e, "stop")
+	_, _, err = batchengine.Cancel(ctx, e, "stop", "")
 	must(err)
 	take("stop", 9)
 	settle(some[2])

@@ -82,7 +82,7 @@ func plainScene(plansOnly bool) scene {
 			return next
 		}
 		command := func(l runengine.ClaimedStep, name string) {
-			_, err := exec.Command(ctx, e, l.Run.ID, name, nil)
+			_, err := exec.Command(ctx, e, l.Run.ID, runengine.Command{Name: name})
 			results = append(results, name+" "+string(fault.CodeOf(err)))
 		}
 		here, nowhere := local("idempotent"), runengine.LocalHandlers(nil)

@@ -139,7 +139,7 @@ func togetherScene(together, refusals bool) scene {
 		refused(l)
 		for _, command := range []string{"pause", "cancel"} {
 			l = start(five, `{"refused":3}`)
-			if _, err := exec.Command(ctx, e, l.Run.ID, command, nil); err != nil {
+			if _, err := exec.Command(ctx, e, l.Run.ID, runengine.Command{Name: command}); err != nil {
 				t.Fatal(err)
 			}
 			refused(l)

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/audit"
 	"github.com/holdfast-go/holdfast/internal/events"
 	"github.com/holdfast-go/holdfast/internal/reactions"
 	"github.com/holdfast-go/holdfast/internal/seal"
@@ -208,7 +209,10 @@ func Create(ctx context.Context, d store.Doer, box *seal.Box, a CreateArgs) (Web
 			return err
 		}
 		w = r.hook
-		return reactions.Enlist(ctx, tx, Definition(id, w.Events, w.Streams))
+		if err := reactions.Enlist(ctx, tx, Definition(id, w.Events, w.Streams)); err != nil {
+			return err
+		}
+		return record(ctx, tx, "webhook.create", a.By, nil, &w)
 	})
 	return w, err
 }
@@ -226,22 +230,39 @@ func Rotate(ctx context.Context, d store.Doer, box *seal.Box, id, secret string,
 	if err := strictjson.Text("by", by, events.MaxName); err != nil {
 		return Webhook{}, err
 	}
-	w, err := Get(ctx, d, id)
-	if err != nil {
-		return Webhook{}, err
+	var w Webhook
+	err := store.Within(ctx, d, func(ctx context.Context, tx *store.Tx) error {
+		was, err := Get(ctx, tx, id)
+		if err != nil {
+			return err
+		}
+		r, err := rotateVerb.Do(ctx, tx, rotateArgs{id, was.version, box.Seal(secret, sealContext(store.WorkspaceOf(ctx), id)...), overlap, by})
+		switch {
+		case err != nil:
+			return err
+		case r.hook.ID == "":
+			return missing(id)
+		case !r.applied:
+			return fault.New(fault.Conflict, "webhook %q was changed concurrently: read it again and retry", id)
+		}
+		w = r.hook
+		return record(ctx, tx, "webhook.rotate", by, &was, &w)
+	})
+	return w, err
+}
+
+// record records an action on a webhook in the audit, without its secrets.
+func record(ctx context.Context, tx *store.Tx, action, by string, was, now *Webhook) error {
+	a := audit.Action{Name: action, Actor: by}
+	shown := func(w *Webhook) any {
+		if w == nil {
+			return nil
+		}
+		a.Subject = "webhook/" + w.ID
+		return map[string]any{"name": w.Name, "url": w.URL, "events": w.Events, "streams": w.Streams, "rotatedAt": w.RotatedAt}
 	}
-	r, err := rotateVerb.Do(ctx, d, rotateArgs{id, w.version, box.Seal(secret, sealContext(store.WorkspaceOf(ctx), id)...), overlap, by})
-	switch {
-	case err != nil:
-		return Webhook{}, err
-	case r.hook.ID == "":
-		return Webhook{}, missing(id)
-	case !r.applied:
-		return Webhook{}, fault.New(fault.Conflict, "webhook %q was changed concurrently: read it again and retry", id)
-	case r.hook.CreatedAt.IsZero(): // recovered from its event, which is incomplete
-		return Get(ctx, d, id)
-	}
-	return r.hook, nil
+	a.Before, a.After = shown(was), shown(now)
+	return audit.Record(ctx, tx, a)
 }
 
 // Remove removes a webhook of the context's workspace and its reaction. Events that it
@@ -254,6 +275,10 @@ func Remove(ctx context.Context, d store.Doer, id, by string) error {
 		return missing(id)
 	}
 	return store.Within(ctx, d, func(ctx context.Context, tx *store.Tx) error {
+		was, err := Get(ctx, tx, id)
+		if err != nil {
+			return err
+		}
 		applied, err := removeVerb.Do(ctx, tx, removeArgs{id, by})
 		if err == nil && !applied {
 			err = missing(id)
@@ -261,8 +286,10 @@ func Remove(ctx context.Context, d store.Doer, id, by string) error {
 		if err != nil {
 			return err
 		}
-		_, err = reactions.Dismiss(ctx, tx, Reaction(id))
-		return err
+		if _, err = reactions.Dismiss(ctx, tx, Reaction(id)); err != nil {
+			return err
+		}
+		return record(ctx, tx, "webhook.delete", by, &was, nil)
 	})
 }
 

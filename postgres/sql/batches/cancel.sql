@@ -9,11 +9,11 @@ WITH {members}, moved AS (
      WHERE b.shard = ANY (ARRAY[m.shard]) AND b.workspace = m.workspace AND b.id = m.batch
        AND NOT b.cancel_requested AND b.status || '' NOT IN ('CANCELLED', 'COMPLETED') -- || '' makes the planner use the key, not the index of live batches
     RETURNING m.member, b.status, b.version, b.items, b.updated_at
-), {include history/write_without_cause}
+), {include history/write}
     SELECT m.shard, m.command, 0, m.workspace, '$batch/' || m.batch, moved.version,
            CASE WHEN moved.status = 'CANCELLED' THEN 'cancelled' ELSE 'cancelRequested' END,
            CASE WHEN moved.status = 'CANCELLED' THEN pg_catalog.json_build_object('cancelled', moved.items, 'charged', 0, 'refunded', 0) ELSE '{}'::json END,
-           moved.updated_at
+           NULL, NULL, m.actor, moved.updated_at
       FROM m JOIN moved ON moved.member = m.member
     {due_notices}
 {include store/select_applied moved}

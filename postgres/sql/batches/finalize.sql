@@ -32,9 +32,9 @@ WITH {members}, {include store/time}, cur AS MATERIALIZED (
       FROM t, cur JOIN (SELECT taken.member, pg_catalog.count(*) AS taken FROM taken GROUP BY taken.member) AS n ON n.member = cur.member
      WHERE b.shard = ANY (ARRAY[cur.shard]) AND b.workspace = cur.workspace AND b.id = cur.id
     RETURNING cur.member, n.taken, b.version, b.accepted, b.updated_at
-), {include history/write_without_cause}
+), {include history/write}
     SELECT m.shard, m.command, 0, m.workspace, '$batch/' || m.batch, moved.version, 'itemsAccepted',
-           pg_catalog.json_build_object('taken', moved.taken, 'accepted', moved.accepted), moved.updated_at
+           pg_catalog.json_build_object('taken', moved.taken, 'accepted', moved.accepted), NULL, NULL, m.actor, moved.updated_at
       FROM m JOIN moved ON moved.member = m.member
     {due_notices}
 SELECT m.member, CASE WHEN moved.member IS NOT NULL THEN 1 ELSE 0 END, cur.member IS NOT NULL, coalesce(moved.taken, 0), coalesce(unknown_keys.key, '')

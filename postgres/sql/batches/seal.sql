@@ -7,8 +7,8 @@ WITH {members}, moved AS (
      WHERE b.shard = ANY (ARRAY[m.shard]) AND b.workspace = m.workspace AND b.id = m.batch
        AND NOT b.sealed AND NOT b.cancel_requested AND b.status || '' NOT IN ('CANCELLED', 'COMPLETED') -- || '' makes the planner use the key, not the index of live batches
     RETURNING m.member, b.version, b.items, b.updated_at
-), {include history/write_without_cause}
-    SELECT m.shard, m.command, 0, m.workspace, '$batch/' || m.batch, moved.version, 'sealed', pg_catalog.json_build_object('items', moved.items), moved.updated_at
+), {include history/write}
+    SELECT m.shard, m.command, 0, m.workspace, '$batch/' || m.batch, moved.version, 'sealed', pg_catalog.json_build_object('items', moved.items), NULL, NULL, m.actor, moved.updated_at
       FROM m JOIN moved ON moved.member = m.member
     {due_notices}
 {include store/select_applied moved}

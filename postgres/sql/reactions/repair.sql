@@ -33,14 +33,14 @@ WITH {members}, cur AS (
      WHERE f.shard = ANY (ARRAY[m.shard]) AND f.workspace = m.workspace AND f.reaction = m.reaction AND f.stream = m.stream
        AND m.how = 'reset' AND cur.until > {now} AND NOT cur.reset_requested
     RETURNING m.member, f.generation, f.version
-), {include history/write_without_cause}
+), {include history/write}
     SELECT m.shard, m.command, 0, m.workspace, '$reaction/' || m.reaction || '/' || m.stream, moved.version,
            CASE m.how WHEN 'unblock' THEN 'unblocked' WHEN 'skip' THEN 'skipped' ELSE 'reset' END,
-           pg_catalog.json_build_object('watermark', moved.watermark, 'generation', moved.generation), moved.updated_at
+           pg_catalog.json_build_object('watermark', moved.watermark, 'generation', moved.generation), NULL, NULL, m.actor, moved.updated_at
       FROM m JOIN moved ON moved.member = m.member
     UNION ALL
     SELECT m.shard, m.command, 0, m.workspace, '$reaction/' || m.reaction || '/' || m.stream, asked.version, 'reset',
-           pg_catalog.json_build_object('watermark', -1, 'generation', asked.generation + 1, 'pending', true), {now}
+           pg_catalog.json_build_object('watermark', -1, 'generation', asked.generation + 1, 'pending', true), NULL, NULL, m.actor, {now}
       FROM m JOIN asked ON asked.member = m.member
     {due_notices}
 SELECT m.member,

@@ -39,8 +39,8 @@ WITH {members}, cur AS MATERIALIZED (
       FROM t, ok JOIN st ON st.member = ok.member
      WHERE s.shard = ANY (ARRAY[ok.shard]) AND s.workspace = ok.workspace AND s.run = ok.run AND s.name = ok.step AND s.visit = ok.visit
        AND st.status = 'WAITING' AND st.signal = ok.type
-), {include history/write_without_cause}
-    SELECT m.shard, m.command, 0, m.workspace, '$run/' || ok.run, moved.version, 'signalled', pg_catalog.json_build_object('id', ok.id, 'type', ok.type), t.now
+), {include history/write}
+    SELECT m.shard, m.command, 0, m.workspace, '$run/' || ok.run, moved.version, 'signalled', pg_catalog.json_build_object('id', ok.id, 'type', ok.type), NULL, NULL, m.actor, t.now
       FROM t, m JOIN ok ON ok.member = m.member JOIN moved ON moved.member = m.member
     {due_notices}
 SELECT m.member, CASE WHEN moved.member IS NOT NULL THEN 1 WHEN (cur.step, cur.visit) <> (seen.step, seen.visit) THEN 2 ELSE 0 END, coalesce(cur.status, ''), coalesce(g.type, ''), coalesce(g.payload::text, ''), coalesce(moved.version, cur.version, -1)

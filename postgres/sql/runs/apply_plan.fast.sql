@@ -2,8 +2,8 @@
 -- reaction follows the run; otherwise does nothing and returns nothing.
 -- Values that may be a JSON null are not read by json_to_record, which would return SQL NULL.
 WITH p AS MATERIALIZED (
-    SELECT d.saw, d.touch IS NOT NULL AS touches, d.add, d.events, pg_catalog.json_array_length(d.events) AS n, r.*
-      FROM pg_catalog.json_to_record(:plan::json) AS d(run json, touch json, add json, events json, plain boolean, saw json)
+    SELECT d.saw, d.touch IS NOT NULL AS touches, d.add, d.events, d.actor, pg_catalog.json_array_length(d.events) AS n, r.*
+      FROM pg_catalog.json_to_record(:plan::json) AS d(run json, touch json, add json, events json, plain boolean, saw json, actor text)
      CROSS JOIN LATERAL pg_catalog.json_to_record(d.run) AS r(status text, step text, visit bigint, state json, memo json, output json, error text, cancel boolean, over boolean, keep bigint)
      WHERE d.plain AND :marks IS NULL
        AND :revision = coalesce((SELECT g.revision FROM {schema}.registry g WHERE g.shard = :shard AND g.workspace = :workspace), 0)
@@ -70,8 +70,8 @@ WITH p AS MATERIALIZED (
      CROSS JOIN LATERAL pg_catalog.json_to_record(e.v) AS a(name text, visit bigint, n bigint, type text, handler text, status text, error text, next text, attempts bigint,
                                                  timeout bigint, held boolean, due bigint, at bigint, wait bigint, safety text, unknown text, begun bigint, over boolean)
     RETURNING until
-), {include history/write_without_cause}
-    SELECT :shard, :command, e.n - 1, :workspace, '$run/' || :run, ok.version + e.n, e.v ->> 'name'::text, e.v -> 'data'::text, ok.now
+), {include history/write}
+    SELECT :shard, :command, e.n - 1, :workspace, '$run/' || :run, ok.version + e.n, e.v ->> 'name'::text, e.v -> 'data'::text, NULL, NULL, p.actor, ok.now
       FROM ok, p CROSS JOIN LATERAL pg_catalog.json_array_elements(p.events) WITH ORDINALITY AS e(v, n)
 )
 SELECT moved.version, coalesce((SELECT touched.until FROM touched), (SELECT pg_catalog.max(added.until) FROM added), 'epoch'), ok.now

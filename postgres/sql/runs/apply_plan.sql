@@ -84,7 +84,7 @@ WITH {members}, cur AS MATERIALIZED (
        SET taken = ok.step || '/' || ok.visit::text
       FROM ok
      WHERE g.shard = ANY (ARRAY[ok.shard]) AND g.workspace = ok.workspace AND g.run = ok.run AND g.id = ok.plan ->> 'signal'::text
-), {include history/write_without_cause}
+), {include history/write}
     {include runs/select_plan_events}
     {due_notices}
 SELECT m.member,

@@ -22,7 +22,7 @@ WITH {members}, {include store/time}, made AS (
 ), {include runs/add_steps ok.shard},
 {include runs/begin_body},
 {include runs/add_approval},
-{include history/write_without_cause}
+{include history/write}
     {include runs/select_plan_events}
     {due_notices}
 SELECT m.member,

@@ -11,7 +11,7 @@ RETURNING 1
 -- then
 {include history/write}
 SELECT :shard, :command, 0, :workspace, '$batch/' || :batch, b.version, CASE WHEN b.status = 'CANCELLED' THEN 'cancelled' ELSE 'cancelRequested' END,
-       CASE WHEN b.status = 'CANCELLED' THEN json_object('cancelled', b.items, 'charged', 0, 'refunded', 0) ELSE '{}' END, NULL, NULL, NULL, b.updated_at
+       CASE WHEN b.status = 'CANCELLED' THEN json_object('cancelled', b.items, 'charged', 0, 'refunded', 0) ELSE '{}' END, NULL, NULL, :actor, b.updated_at
   {include batches/by_id}
 -- else
 SELECT 1

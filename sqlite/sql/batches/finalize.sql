@@ -18,7 +18,7 @@ UPDATE holdfast_item AS i
    AND (:keys IS NULL OR i.key IN (SELECT k.value FROM json_each(:keys) AS k))
 -- then
 {include history/write}
-SELECT :shard, :command, 0, :workspace, '$batch/' || :batch, b.version, 'itemsAccepted', json_object('taken', :did2, 'accepted', b.accepted), NULL, NULL, NULL, b.updated_at
+SELECT :shard, :command, 0, :workspace, '$batch/' || :batch, b.version, 'itemsAccepted', json_object('taken', :did2, 'accepted', b.accepted), NULL, NULL, :actor, b.updated_at
   {include batches/by_id}
 -- else
 SELECT EXISTS (SELECT 1 {include batches/by_id}), 0,

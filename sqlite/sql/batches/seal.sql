@@ -8,7 +8,7 @@ UPDATE holdfast_batch AS b
 RETURNING 1
 -- then
 {include history/write}
-SELECT :shard, :command, 0, :workspace, '$batch/' || :batch, b.version, 'sealed', json_object('items', b.items), NULL, NULL, NULL, b.updated_at
+SELECT :shard, :command, 0, :workspace, '$batch/' || :batch, b.version, 'sealed', json_object('items', b.items), NULL, NULL, :actor, b.updated_at
   {include batches/by_id}
 -- else
 SELECT 1

@@ -18,11 +18,11 @@ UPDATE holdfast_follow AS f
             WHEN :how = 'unblock' THEN f.blocked WHEN :how = 'skip' THEN f.failing IS NOT NULL AND f.reset_requested = 0 ELSE 1 END
 RETURNING watermark, coalesce(holder, ''), due_at, reset_requested
 -- then
-INSERT INTO holdfast_history (shard, id, n, workspace, stream, version, name, data, at)
+{include history/write}
 SELECT :shard, :command, 0, :workspace, '$reaction/' || :reaction || '/' || :stream, f.version,
        CASE :how WHEN 'unblock' THEN 'unblocked' WHEN 'skip' THEN 'skipped' ELSE 'reset' END,
        CASE WHEN f.reset_requested THEN json_object('watermark', -1, 'generation', f.generation + 1, 'pending', json('true'))
-            ELSE json_object('watermark', f.watermark, 'generation', f.generation) END, {now}
+            ELSE json_object('watermark', f.watermark, 'generation', f.generation) END, NULL, NULL, :actor, {now}
   FROM holdfast_follow AS f
  WHERE f.shard = :shard AND f.workspace = :workspace AND f.reaction = :reaction AND f.stream = :stream
 -- else

@@ -16,7 +16,7 @@ UPDATE holdfast_step AS s
    AND s.status = 'WAITING' AND s.signal = :type
 -- then
 {include history/write}
-SELECT :shard, :command, 0, :workspace, '$run/' || :run, r.version, 'signalled', json_object('id', :id, 'type', :type), NULL, NULL, NULL, r.updated_at
+SELECT :shard, :command, 0, :workspace, '$run/' || :run, r.version, 'signalled', json_object('id', :id, 'type', :type), NULL, NULL, :actor, r.updated_at
   {include runs/by_id}
 -- then
 SELECT r.status, :type, :payload, r.version

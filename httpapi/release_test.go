@@ -1,0 +1,94 @@
+package httpapi_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/httpapi"
+	"github.com/holdfast-go/holdfast/internal/runengine"
+	"github.com/holdfast-go/holdfast/wire"
+)
+
+// Verifies that an operator can release a claim whose effects have not begun: the entity returns to its status and is free,
+// and the late holder can neither begin an effect, renew nor settle. A claim with a begun effect is refused, whether or not its
+// outcome is known, and keeps its holder. The release is in the audit, and the ended operation can be read.
+func TestReleaseOfAnEntitysOperation(t *testing.T) {
+	eachTestAPI(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *testAPI) {
+		d.want(d.ask("POST", "lifecycles/invoice/entities", wire.NewEntity{ID: new("i")}, nil), 201, "")
+		var was wire.Entity
+		d.want(d.ask("GET", "lifecycles/invoice/entities/i", nil, &was), 200, "")
+		var first, second wire.Claimed
+		d.want(d.ask("POST", "lifecycles/invoice/entities/i/claims", exampleBodies["claimStep"], &first), 201, "")
+		id := first.Entity.Claim.Operation
+		var o wire.Operation
+		d.want(d.ask("GET", "operations/"+id, nil, &o), 200, "")
+		if o.State != "held" || o.Subject != "invoice/i" {
+			t.Errorf("the operation before: %+v", o)
+		}
+		var done wire.Resolved
+		d.want(d.ask("POST", "operations/"+id+"/release", wire.ReleaseOperation{Reason: "hangs"}, &done), 200, "")
+		var now wire.Entity
+		d.want(d.ask("GET", "lifecycles/invoice/entities/i", nil, &now), 200, "")
+		if now.Status != was.Status || done.Operation != nil {
+			t.Errorf("after the release: %+v, operation %v, want status %s", now, done.Operation, was.Status)
+		}
+		token := "claims/" + first.Claim.Token
+		d.want(d.ask("POST", token+"/effects", wire.EffectCall{Name: "charge"}, nil), 409, fault.LeaseLost)
+		d.want(d.ask("POST", token+"/renew", wire.Renew{}, nil), 409, fault.LeaseLost)
+		d.want(d.ask("POST", token+"/settle", wire.Settle{Outcome: "success"}, nil), 409, fault.LeaseLost)
+		d.want(d.ask("POST", "operations/"+id+"/release", wire.ReleaseOperation{}, nil), 404, fault.NotFound)
+		d.want(d.ask("GET", "operations/"+id, nil, nil), 404, fault.NotFound) // it had no effects
+
+		d.want(d.ask("POST", "lifecycles/invoice/entities/i/claims", exampleBodies["claimStep"], &second), 201, "")
+		id, token = second.Entity.Claim.Operation, "claims/"+second.Claim.Token
+		d.want(d.ask("POST", token+"/effects", wire.EffectCall{Name: "charge"}, nil), 200, "")
+		d.want(d.ask("POST", "operations/"+id+"/release", wire.ReleaseOperation{}, nil), 409, fault.EffectUnresolved)
+		d.want(d.ask("POST", token+"/effects", wire.EffectCall{Name: "charge", Result: json.RawMessage("1")}, nil), 200, "")
+		d.want(d.ask("POST", "operations/"+id+"/release", wire.ReleaseOperation{}, nil), 409, fault.EffectUnresolved)
+		d.want(d.ask("POST", token+"/settle", wire.Settle{Outcome: "success"}, nil), 200, "") // its holder has not lost it
+		d.want(d.ask("GET", "operations/"+id, nil, &o), 200, "")
+		if o.State != "ended" || len(o.Effects) != 1 {
+			t.Errorf("the ended operation: %+v", o)
+		}
+		if all := d.audited("action=operation.release"); len(all) != 1 || all[0].Actor != "dev" || all[0].Subject != "operation/"+first.Entity.Claim.Operation {
+			t.Errorf("the audit has %+v", all)
+		}
+	}, invoices(nil))
+}
+
+// Verifies the same of the step of a run: after a release it is due, and the late holder can write nothing. A step with an effect
+// whose outcome is unknown is refused.
+func TestReleaseOfAStep(t *testing.T) {
+	eachTestAPI(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *testAPI) {
+		d.want(d.ask("PUT", "handlers/h", wire.PutHandler{Kind: "worker", Safety: "journaled"}, nil), 201, "")
+		d.want(d.ask("POST", "workflow-definitions", json.RawMessage(`{"name":"work","version":"1","steps":[{"name":"t","type":"task","handler":"h"}]}`), nil), 201, "")
+		var started wire.StartedRun
+		d.want(d.ask("POST", "workflow-runs", wire.StartRun{DefinitionID: "work@1"}, &started), 201, "")
+		claim := func() wire.Task {
+			t.Helper()
+			var l wire.Tasks
+			d.want(d.ask("POST", "tasks/claim", wire.ClaimTasks{Worker: "w", Handlers: []string{"h"}}, &l), 200, "")
+			if len(l.Tasks) != 1 {
+				t.Fatalf("claimed %d tasks, want 1", len(l.Tasks))
+			}
+			return l.Tasks[0]
+		}
+		first := claim()
+		step := runengine.ClaimedStep{Run: runengine.Run{ID: started.Run.ID}, Step: runengine.Step{Name: "t", Visit: 1}}
+		release := "operations/" + step.OperationID() + "/release"
+		var done wire.Resolved
+		d.want(d.ask("POST", release, nil, &done), 200, "")
+		if done.Operation == nil || done.Operation.State != "due" {
+			t.Errorf("after the release: %+v", done.Operation)
+		}
+		d.want(d.ask("POST", release, nil, nil), 409, fault.Conflict) // it is not leased
+		d.want(d.ask("POST", "tasks/"+first.ID+"/complete", wire.CompleteTask{Epoch: first.Epoch}, nil), 409, fault.LeaseLost)
+		second := claim()
+		if second.Epoch <= first.Epoch {
+			t.Errorf("the epoch went from %d to %d", first.Epoch, second.Epoch)
+		}
+		d.want(d.ask("POST", "tasks/"+second.ID+"/effects", wire.EffectCall{Epoch: second.Epoch, Name: "charge"}, nil), 200, "")
+		d.want(d.ask("POST", release, nil, nil), 409, fault.EffectUnresolved)
+	})
+}
