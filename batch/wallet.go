@@ -89,7 +89,21 @@ func ReadLedger(ctx context.Context, d holdfast.Doer, wallet string, from int64)
 		return err
 	}, func(last wallets.Entry, limit int) ([]wallets.Entry, error) {
 		return wallets.Ledger(ctx, store.DoerOf(d), wallet, cmp.Or(last.N, max(from-1, 0)), limit)
-	}, func(e wallets.Entry) Entry { return Entry{e.N, e.Delta, e.Balance, e.Reason, e.Reference, e.At} })
+	}, entryOf)
+}
+
+// ReadLedgerBackward iterates over the rows of a wallet's ledger, newest first, starting with the last row.
+func ReadLedgerBackward(ctx context.Context, d holdfast.Doer, wallet string) iter.Seq2[Entry, error] {
+	return store.Seq(func(last wallets.Entry, limit int) ([]wallets.Entry, error) {
+		if last.N == 1 { // the first row
+			return nil, nil
+		}
+		return wallets.LedgerBackward(ctx, store.DoerOf(d), wallet, last.N, limit)
+	}, entryOf)
+}
+
+func entryOf(e wallets.Entry) Entry {
+	return Entry{e.N, e.Delta, e.Balance, e.Reason, e.Reference, e.At}
 }
 
 // Audit is the result of [AuditWallet] and [AuditWallets].

@@ -504,14 +504,14 @@ func (c *Client) CreditWallet(ctx context.Context, id string, in wire.Credit, o 
 	return do[wire.Wallet](ctx, c, newRequest(http.MethodPost, in, "wallets", id, "credit"), o)
 }
 
-// ReadLedger reads a wallet's ledger.
-func (c *Client) ReadLedger(ctx context.Context, id string) iter.Seq2[wire.LedgerEntry, error] {
-	return pages(func(p Page) (wire.List[wire.LedgerEntry], error) { return c.ReadLedgerPage(ctx, id, p) })
+// ReadLedger reads a wallet's ledger, forward or backward.
+func (c *Client) ReadLedger(ctx context.Context, id string, in LedgerRange) iter.Seq2[wire.LedgerEntry, error] {
+	return pages(func(p Page) (wire.List[wire.LedgerEntry], error) { return c.ReadLedgerPage(ctx, id, in, p) })
 }
 
-// ReadLedgerPage reads a page of a wallet's ledger.
-func (c *Client) ReadLedgerPage(ctx context.Context, id string, p Page, o ...Option) (wire.List[wire.LedgerEntry], error) {
-	return do[wire.List[wire.LedgerEntry]](ctx, c, list(p, "wallets", id, "ledger"), o)
+// ReadLedgerPage reads a page of a wallet's ledger, forward or backward.
+func (c *Client) ReadLedgerPage(ctx context.Context, id string, in LedgerRange, p Page, o ...Option) (wire.List[wire.LedgerEntry], error) {
+	return do[wire.List[wire.LedgerEntry]](ctx, c, list(p, "wallets", id, "ledger").set("backward", in.Backward), o)
 }
 
 // AuditWallet audits a wallet's ledger (* for all wallets).

@@ -65,6 +65,9 @@ type StreamRange struct {
 	Backward bool
 }
 
+// LedgerRange selects the order of a wallet's ledger.
+type LedgerRange struct{ Backward bool }
+
 // StreamFilter selects streams by the beginning of their names.
 type StreamFilter struct{ Prefix string }
 

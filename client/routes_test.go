@@ -112,7 +112,7 @@ func calls(ctx context.Context, c *Client) map[string]func() error {
 		"putWallet":        func() error { return second(c.PutWallet(ctx, "p", wire.PutWallet{}, key)) },
 		"getWallet":        func() error { return second(c.GetWallet(ctx, "p")) },
 		"creditWallet":     func() error { return second(c.CreditWallet(ctx, "p", wire.Credit{}, key)) },
-		"readLedger":       func() error { return second(c.ReadLedgerPage(ctx, "p", page)) },
+		"readLedger":       func() error { return second(c.ReadLedgerPage(ctx, "p", LedgerRange{true}, page)) },
 		"auditWallet":      func() error { return second(c.AuditWallet(ctx, "p")) },
 		"getScope":         func() error { return second(c.GetScope(ctx, "p", "p", At(1))) },
 		"patchScope":       func() error { return second(c.PatchScope(ctx, "p", "p", []byte(`{}`), key)) },

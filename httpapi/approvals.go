@@ -36,20 +36,9 @@ type listApprovalsIn struct {
 }
 
 func listApprovals(c *call, in *listApprovalsIn) (wire.List[wire.Approval], error) {
-	p, err := c.page(in.paged)
-	if err != nil {
-		return wire.List[wire.Approval]{}, err
-	}
-	found, next, err := readPage(c, p, func(ctx context.Context, after string, limit int) ([]runengine.Approval, error) {
+	return list(c, in.paged, func(ctx context.Context, after string, limit int) ([]runengine.Approval, error) {
 		return runengine.Approvals(ctx, c.doer(), in.Status, in.RunID, after, limit)
-	}, func(a runengine.Approval) string { return a.ID })
-	all := make([]wire.Approval, 0, len(found))
-	for _, a := range found {
-		if in.Status == "" || a.Status == in.Status { // an expired approval is no longer pending, even if it is not marked yet
-			all = append(all, approvalOf(a))
-		}
-	}
-	return listed(c, all, next), err
+	}, approvalOf, func(a runengine.Approval) string { return a.ID })
 }
 
 type approvalIn struct {

@@ -223,7 +223,7 @@ func TestWhoMayWhat(t *testing.T) {
 var requestIDs = regexp.MustCompile(`"requestId":"[^"]*"`)
 
 // varies matches the parts in which two equivalent responses differ.
-var varies = regexp.MustCompile(`"requestId":"[^"]*"|"id":"[^"]*"|"secret":"[^"]*"|"(at|createdAt|updatedAt|until|since)":"[^"]*"`)
+var varies = regexp.MustCompile(`"requestId":"[^"]*"|"id":"[^"]*"|"secret":"[^"]*"|"(at|createdAt|updatedAt|until|since|firstAt|lastAt)":"[^"]*"`)
 
 // TestAnotherWorkspacesIDsAreUnknown verifies that an id of another workspace is answered like one
 // that does not exist: with the same status and the same text, and without a trace in any list.

@@ -19,7 +19,7 @@ func (a *API) walletRoutes() {
 		More: "Only allowNegative can be changed."}, putWallet)
 	add(a, route{Method: http.MethodGet, Path: "wallets/{id}", ID: "getWallet", Tag: "wallets", Summary: "Show a wallet.", Roles: readers}, getWallet)
 	add(a, route{Method: http.MethodPost, Path: "wallets/{id}/credit", ID: "creditWallet", Tag: "wallets", Summary: "Credit points to a wallet. Crediting again with the same reference adds nothing.", Roles: operators, Idempotency: table.InTx}, creditWallet)
-	add(a, route{Method: http.MethodGet, Path: "wallets/{id}/ledger", ID: "readLedger", Tag: "wallets", Summary: "Read a wallet's ledger.", Roles: readers}, readLedger)
+	add(a, route{Method: http.MethodGet, Path: "wallets/{id}/ledger", ID: "readLedger", Tag: "wallets", Summary: "Read a wallet's ledger, forward or backward.", Roles: readers, Filter: "LedgerRange"}, readLedger)
 	add(a, route{Method: http.MethodGet, Path: "wallets/{id}/audit", ID: "auditWallet", Tag: "wallets", Summary: "Audit a wallet's ledger (* for all wallets).", Roles: readers}, auditWallet)
 }
 
@@ -69,7 +69,8 @@ func creditWallet(c *call, in *creditIn) (wire.Wallet, error) {
 }
 
 type ledgerIn struct {
-	ID string `path:"id"`
+	ID       string `path:"id"`
+	Backward bool   `query:"backward" doc:"Read from the newest row to the oldest."`
 	paged
 }
 
@@ -84,10 +85,18 @@ func readLedger(c *call, in *ledgerIn) (wire.List[wire.LedgerEntry], error) {
 		if err != nil {
 			return nil, err
 		}
+		if in.Backward {
+			return wallets.LedgerBackward(ctx, c.doer(), in.ID, n, limit)
+		}
 		return wallets.Ledger(ctx, c.doer(), in.ID, n, limit)
 	}, func(e wallets.Entry) wire.LedgerEntry {
 		return wire.LedgerEntry{ID: e.N, Delta: e.Delta, Balance: e.Balance, Reason: e.Reason, Reference: e.Reference, At: shapes.At(e.At)}
-	}, func(e wallets.Entry) string { return strconv.FormatInt(e.N, 10) })
+	}, func(e wallets.Entry) string {
+		if in.Backward && e.N == 1 { // the first row
+			return ""
+		}
+		return strconv.FormatInt(e.N, 10)
+	})
 }
 
 func auditWallet(c *call, in *walletIn) (wire.Audit, error) {

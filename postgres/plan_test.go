@@ -178,6 +178,7 @@ var planned = []struct{ name, args string }{
 	{"idempotency.record", one + `, '{new}', '{f}', '{200}', '{1}', '{86400000}'`},
 	{"claim_tokens.prune", `0, '', 100`},
 	{"wallets.list_ledger", `0, 'w', 'w1', 5000, 100`},
+	{"wallets.list_ledger_backward", `0, 'w', 'w1', 5000, 100`},
 	{"wallets.list", `0, 'w', '', '', 100`},
 	{"webhooks.list_all", `0, '', '', '', 100`},
 	{"workspaces.list", `0, '', '', 100, ''`},

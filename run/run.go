@@ -298,17 +298,9 @@ type ApprovalFilter struct {
 
 // ListApprovals iterates over approval requests, ordered by id.
 func ListApprovals(ctx context.Context, d holdfast.Doer, f ApprovalFilter) iter.Seq2[ApprovalRequest, error] {
-	all := store.Seq(func(after runengine.Approval, limit int) ([]runengine.Approval, error) {
+	return store.Seq(func(after runengine.Approval, limit int) ([]runengine.Approval, error) {
 		return runengine.Approvals(ctx, store.DoerOf(d), string(f.Status), f.Run, after.ID, limit)
 	}, approvalRequest)
-	return func(yield func(ApprovalRequest, error) bool) {
-		for a, err := range all {
-			// An expired request is no longer pending, even if this is not stored yet.
-			if (err != nil || f.Status == "" || a.Status == f.Status) && !yield(a, err) {
-				return
-			}
-		}
-	}
 }
 
 // Decision is the answer to an approval request.

@@ -202,6 +202,13 @@ func TestListScopes(t *testing.T) {
 		if kinds, err := holdfast.Collect(scope.ListKinds(ctx, hf)); err != nil || strings.Join(kinds, " ") != "cart user" {
 			t.Errorf("kinds are %q, %v", kinds, err)
 		}
+		other := holdfast.InWorkspace(ctx, "other")
+		if kinds, err := holdfast.Collect(scope.ListKinds(other, hf)); err != nil || len(kinds) != 0 {
+			t.Errorf("another workspace has the kinds %q, %v", kinds, err)
+		}
+		if all, err := holdfast.Collect(scope.List(other, hf, "user", scope.ListFilter{})); err != nil || len(all) != 0 {
+			t.Errorf("another workspace lists %v, %v", all, err)
+		}
 		x, err := scope.In[json.RawMessage](hf, "user", "a", scope.ExpectVersion(7)).Put(ctx, json.RawMessage(`{}`))
 		if !errors.Is(err, holdfast.ErrConcurrency) {
 			t.Errorf("put at another version: %+v, %v", x, err)

@@ -108,6 +108,11 @@ func TestSearch(t *testing.T) {
 				t.Errorf("%+v: got %v, want a validation error", bad, err)
 			}
 		}
+		for _, f := range []stream.EventFilter{{}, {Stream: "a"}} {
+			if all, err := holdfast.Collect(stream.Search(holdfast.InWorkspace(ctx, "other"), hf, f)); err != nil || len(all) != 0 {
+				t.Errorf("another workspace finds %d events, %v", len(all), err)
+			}
+		}
 		for e, err := range stream.Search(ctx, hf, stream.EventFilter{Backward: true}) {
 			if err != nil || fmt.Sprint(e) != fmt.Sprint(ordered[len(ordered)-1].Event) {
 				t.Errorf("the newest event is %v, %v", e, err)
@@ -163,6 +168,9 @@ func TestListStreams(t *testing.T) {
 			if err != nil || got != want {
 				t.Errorf("got %+v, %v, want %+v", got, err, want)
 			}
+		}
+		if all, err := holdfast.Collect(stream.List(holdfast.InWorkspace(ctx, "other"), hf, stream.ListFilter{})); err != nil || len(all) != 0 {
+			t.Errorf("another workspace lists %v, %v", all, err)
 		}
 		if _, err := stream.Get(ctx, hf, "none"); !errors.Is(err, holdfast.ErrNotFound) {
 			t.Errorf("got %v, want ErrNotFound", err)

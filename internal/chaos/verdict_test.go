@@ -323,7 +323,7 @@ func (j *judge) wallet(ctx context.Context, name string, spent int64) error {
 	if err != nil {
 		return err
 	}
-	ledger, err := list(ctx, j.caller, all1(api.ReadLedger, name))
+	ledger, err := list(ctx, j.caller, all2(api.ReadLedger, name, client.LedgerRange{}))
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/holdfast-go/holdfast/client"
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/wire"
 )
@@ -74,10 +75,11 @@ func (c *walletCredit) Run(ctx context.Context, d *connection) error {
 type walletLedger struct {
 	pageFlags
 	walletArg
+	Backward bool `setting:"-" help:"Read the newest rows first."`
 }
 
 func (c *walletLedger) Run(ctx context.Context, d *connection) error {
-	l, err := d.ReadLedgerPage(ctx, c.ID, c.page(), d.raw())
+	l, err := d.ReadLedgerPage(ctx, c.ID, client.LedgerRange{Backward: c.Backward}, c.page(), d.raw())
 	t := &table{heads: []string{"ROW", "DELTA", "BALANCE", "REASON", "REFERENCE", "AT"}}
 	for _, x := range l.Items {
 		t.add(number64(x.ID), number64(x.Delta), number64(x.Balance), x.Reason, x.Reference, at(x.At))

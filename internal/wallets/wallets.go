@@ -79,8 +79,10 @@ var (
 		})).Wakes(func(a PostArgs) []string { return []string{Topic(a.Wallet)} })
 	listVerb = store.VerbOf[listArgs](store.Decl{Name: "wallets.list", Lane: store.Read}, nil,
 		store.Each(func(w *Wallet) []any { return []any{&w.ID, &w.Balance, &w.AllowNegative, &w.Version, &w.CreatedAt} }))
-	ledgerVerb = store.VerbOf[ledgerArgs](store.Decl{Name: "wallets.list_ledger", Lane: store.Read}, nil,
-		store.Each(func(e *Entry) []any { return []any{&e.N, &e.Delta, &e.Balance, &e.Reason, &e.Reference, &e.At} }))
+	ledgerVerb     = store.VerbOf[ledgerArgs](store.Decl{Name: "wallets.list_ledger", Lane: store.Read}, nil, scanEntry)
+	ledgerBackVerb = store.VerbOf[ledgerArgs](store.Decl{Name: "wallets.list_ledger_backward", Lane: store.Read}, nil, scanEntry)
+
+	scanEntry = store.Each(func(e *Entry) []any { return []any{&e.N, &e.Delta, &e.Balance, &e.Reason, &e.Reference, &e.At} })
 )
 
 func row(id string) string { return "wallet/" + id }
@@ -118,6 +120,11 @@ func List(ctx context.Context, d store.Doer, after string, limit int) ([]Wallet,
 // Ledger returns the rows of a ledger in order, after the given row.
 func Ledger(ctx context.Context, d store.Doer, id string, after int64, limit int) ([]Entry, error) {
 	return ledgerVerb.Do(ctx, d, ledgerArgs{id, after, limit})
+}
+
+// LedgerBackward returns the rows of a ledger, newest first, before the given row; 0 starts with the last row.
+func LedgerBackward(ctx context.Context, d store.Doer, id string, before int64, limit int) ([]Entry, error) {
+	return ledgerBackVerb.Do(ctx, d, ledgerArgs{id, before, limit})
 }
 
 // Post adds to a wallet, or takes from it. A known reference posts nothing and

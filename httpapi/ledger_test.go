@@ -1,0 +1,44 @@
+package httpapi_test
+
+import (
+	"fmt"
+	"net/url"
+	"testing"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/batch"
+	"github.com/holdfast-go/holdfast/httpapi"
+	"github.com/holdfast-go/holdfast/wire"
+)
+
+// TestALedgerIsReadBackward verifies that a ledger is read from its newest row to its first, in pages of any size, over HTTP and in Go, and
+// that the last page says that it is the last.
+func TestALedgerIsReadBackward(t *testing.T) {
+	eachTestAPI(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *testAPI) {
+		d.want(d.ask("PUT", "wallets/w", `{}`, nil), 200, "")
+		for i := range 5 {
+			d.want(d.ask("POST", "wallets/w/credit", fmt.Sprintf(`{"points":%d,"reference":"r%d"}`, i+1, i), nil), 200, "")
+		}
+		for limit := 1; limit < 7; limit++ {
+			got, cursor := "", ""
+			for range 6 {
+				var l wire.List[wire.LedgerEntry]
+				d.want(d.ask("GET", fmt.Sprintf("wallets/w/ledger?backward=true&limit=%d%s", limit, cursor), nil, &l), 200, "")
+				for _, e := range l.Items {
+					got += fmt.Sprint(e.ID, ":", e.Delta, " ")
+				}
+				if l.Next == nil {
+					break
+				}
+				cursor = "&cursor=" + url.QueryEscape(*l.Next)
+			}
+			if got != "5:5 4:4 3:3 2:2 1:1 " {
+				t.Errorf("limit %d: read %s", limit, got)
+			}
+		}
+		all, err := holdfast.Collect(batch.ReadLedgerBackward(t.Context(), d.engine, "w"))
+		if err != nil || len(all) != 5 || all[0].Delta != 5 || all[4].Delta != 1 {
+			t.Errorf("read %+v, %v", all, err)
+		}
+	})
+}
