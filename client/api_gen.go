@@ -811,6 +811,24 @@ func (c *Client) ListAuditPage(ctx context.Context, f AuditFilter, p Page, o ...
 	return do[wire.List[wire.AuditEntry]](ctx, c, list(p, "audit").set("actor", f.Actor).set("action", f.Action).set("subject", f.Subject).set("since", f.Since).set("until", f.Until), o)
 }
 
+// ListRequests lists the requests with an idempotency key whose response is the outcome of an
+// operation.
+func (c *Client) ListRequests(ctx context.Context, f RequestFilter) iter.Seq2[wire.StoredRequest, error] {
+	return pages(func(p Page) (wire.List[wire.StoredRequest], error) { return c.ListRequestsPage(ctx, f, p) })
+}
+
+// ListRequestsPage lists a page of the requests with an idempotency key whose response is the
+// outcome of an operation.
+func (c *Client) ListRequestsPage(ctx context.Context, f RequestFilter, p Page, o ...Option) (wire.List[wire.StoredRequest], error) {
+	return do[wire.List[wire.StoredRequest]](ctx, c, list(p, "requests").set("operation", f.Operation), o)
+}
+
+// GetRequest returns the requests that were made with an idempotency key, and what their
+// callers were told. Equal keys on different routes are different requests.
+func (c *Client) GetRequest(ctx context.Context, key string, o ...Option) (wire.StoredRequests, error) {
+	return do[wire.StoredRequests](ctx, c, newRequest(http.MethodGet, nil, "requests", key), o)
+}
+
 // GetOverview counts what the workspace has, by capability and state. Counts of what has not
 // ended are exact, others up to 10,000.
 func (c *Client) GetOverview(ctx context.Context, o ...Option) (wire.Overview, error) {

@@ -183,6 +183,8 @@ func calls(ctx context.Context, c *Client) map[string]func() error {
 		"deleteHandler":     func() error { return c.DeleteHandler(ctx, "p", key) },
 		"listInbox":         func() error { return second(c.ListInboxPage(ctx, InboxFilter{Kind: "failedRun"}, page)) },
 		"countInbox":        func() error { return second(c.CountInbox(ctx, InboxFilter{Kind: "failedRun"})) },
+		"listRequests":      func() error { return second(c.ListRequestsPage(ctx, RequestFilter{"o"}, page)) },
+		"getRequest":        func() error { return second(c.GetRequest(ctx, "p")) },
 		"listAudit":         func() error { return second(c.ListAuditPage(ctx, AuditFilter{"a", "b", "c", "d", "e"}, page)) },
 		"runMaintenance":    func() error { return second(c.RunMaintenance(ctx, key)) },
 		"getOverview":       func() error { return second(c.GetOverview(ctx)) },

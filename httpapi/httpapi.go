@@ -185,6 +185,7 @@ func (a *API) addRoutes() {
 	a.timelineRoutes()
 	a.inboxRoutes()
 	a.auditRoutes()
+	a.requestRoutes()
 	a.overviewRoutes()
 }
 

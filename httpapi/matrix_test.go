@@ -65,6 +65,7 @@ var exampleBodies = map[string]any{
 	"journalEffect":             wire.EffectCall{Name: "x"},
 	"resolveOperation":          wire.Resolve{Outcome: "failure"},
 	"withdrawOperation":         wire.Withdraw{},
+	"releaseOperation":          wire.ReleaseOperation{Reason: "the worker hangs"},
 	"acknowledgeContradictions": wire.Acknowledge{Contradictions: []string{"c"}},
 	"createKey":                 wire.NewKey{Role: "read"},
 	"rotateKey":                 wire.RotateKey{},
@@ -200,7 +201,7 @@ func TestWhoMayWhat(t *testing.T) {
 	work := map[string]bool{"claimLeases": true, "ackLeases": true, "failLease": true, "renewLease": true, "claimStep": true, "renewClaim": true,
 		"settleClaim": true, "releaseClaim": true, "journalEffect": true, "claimTasks": true, "completeTask": true, "failTask": true, "snoozeTask": true, "snoozeLease": true, "renewTask": true, "journalTaskEffect": true}
 	manage := map[string]bool{"createKey": true, "listKeys": true, "getKey": true, "rotateKey": true, "revokeKey": true, "putReaction": true, "deleteReaction": true,
-		"createWebhook": true, "rotateWebhook": true, "deleteWebhook": true, "putHandler": true, "deleteHandler": true, "createWorkspace": true, "putLifecycle": true, "putDefinition": true, "listAudit": true}
+		"createWebhook": true, "rotateWebhook": true, "deleteWebhook": true, "putHandler": true, "deleteHandler": true, "createWorkspace": true, "putLifecycle": true, "putDefinition": true, "listAudit": true, "listRequests": true, "getRequest": true}
 	for _, r := range d.api.Routes() {
 		want := map[keys.Role]bool{keys.Admin: true}
 		switch {

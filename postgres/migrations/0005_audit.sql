@@ -17,3 +17,6 @@ CREATE TABLE {schema}.audit (
     at        timestamptz NOT NULL,
     PRIMARY KEY (shard, workspace, id)
 );
+
+-- Finds the requests of an operation. Most requests have none, and are not in the index.
+CREATE INDEX request_operation ON {schema}.request (shard, workspace, operation, key) WHERE operation IS NOT NULL;

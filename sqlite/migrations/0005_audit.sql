@@ -16,3 +16,6 @@ CREATE TABLE holdfast_audit (
     at        INTEGER NOT NULL,
     PRIMARY KEY (shard, workspace, id)
 ) STRICT, WITHOUT ROWID;
+
+-- Finds the requests of an operation. Most requests have none, and are not in the index.
+CREATE INDEX holdfast_request_operation ON holdfast_request (shard, workspace, operation, key) WHERE operation IS NOT NULL;

@@ -1,0 +1,21 @@
+package wire
+
+import "encoding/json"
+
+// StoredRequest is a request with an idempotency key, and what its caller was told.
+type StoredRequest struct {
+	ID        string          `json:"id" doc:"The stored form of the key. The key itself is not stored."`
+	Route     string          `json:"route" doc:"The operation id of the route, for example startRun."`
+	State     string          `json:"state" enum:"inFlight,answered,operation" doc:"operation means that the response is the outcome of the operation."`
+	Status    int             `json:"status" doc:"The HTTP status of the response; 0 if there is none yet, or if it is unknown."`
+	Operation string          `json:"operation,omitempty"`
+	Subject   string          `json:"subject,omitempty"`
+	Response  json.RawMessage `json:"response,omitempty"`
+	Withheld  bool            `json:"withheld,omitempty" doc:"The response is not shown, because it proves that its caller holds a lease."`
+	At        *Time           `json:"at" doc:"When the request was first received."`
+}
+
+// StoredRequests are the requests that were made with one idempotency key.
+type StoredRequests struct {
+	Requests []StoredRequest `json:"requests"`
+}
