@@ -116,6 +116,9 @@ func (s server) run(ctx context.Context) error {
 		return err
 	}
 	s.parts = append(s.parts, kinds)
+	if s.api.EntityTables, err = entityTables(s.EntityTable); err != nil {
+		return err
+	}
 	traces, err := telemetry.Start(ctx, s.api.Version, s.log)
 	if err != nil {
 		return err

@@ -26,12 +26,13 @@ import (
 // on a database.
 type targetFlags struct {
 	databaseFlags
-	URL       string   `name:"url" placeholder:"URL" help:"URL of a server, such as http://127.0.0.1:7070. Without a URL, the command opens the database given in --db."`
-	Key       string   `placeholder:"KEY" help:"API key (hf_…) for the server."`
-	Workspace string   `placeholder:"NAME" help:"Workspace, unless the API key sets it. Default: default."`
-	ScopeKind []string `hidden:"" placeholder:"KIND" sep:"none" help:"Options for scopes of a kind, such as cart:budget=5s,retries=10,ttl=48h: how long a change may take, how many times it is retried, and how long a scope lives after its last change. The value none or never means no limit. Repeat the flag for each kind, or separate kinds with semicolons."`
-	SecretKey string   `hidden:"" placeholder:"KEY" commas:"" help:"Secret key that encrypts the secrets of handlers and webhooks: 32 bytes in base64 or hex. Separate several secret keys with commas: the first one encrypts, and all of them decrypt."`
-	Output    string   `short:"o" enum:"table,json" default:"table" placeholder:"FORMAT" help:"Output format: table or json."`
+	URL         string   `name:"url" placeholder:"URL" help:"URL of a server, such as http://127.0.0.1:7070. Without a URL, the command opens the database given in --db."`
+	Key         string   `placeholder:"KEY" help:"API key (hf_…) for the server."`
+	Workspace   string   `placeholder:"NAME" help:"Workspace, unless the API key sets it. Default: default."`
+	ScopeKind   []string `hidden:"" placeholder:"KIND" sep:"none" help:"Options for scopes of a kind, such as cart:budget=5s,retries=10,ttl=48h: how long a change may take, how many times it is retried, and how long a scope lives after its last change. The value none or never means no limit. Repeat the flag for each kind, or separate kinds with semicolons."`
+	EntityTable []string `hidden:"" placeholder:"TABLE" sep:"none" mapping:"" help:"Table of yours in which published lifecycles may have their entities, such as orders:table=shop.orders,id=nr,status=state,version=rev,workspace-column=tenant,write=total note. Configs name it as entity_table. Repeat the flag for each table, or separate tables with semicolons."`
+	SecretKey   string   `hidden:"" placeholder:"KEY" commas:"" help:"Secret key that encrypts the secrets of handlers and webhooks: 32 bytes in base64 or hex. Separate several secret keys with commas: the first one encrypts, and all of them decrypt."`
+	Output      string   `short:"o" enum:"table,json" default:"table" placeholder:"FORMAT" help:"Output format: table or json."`
 }
 
 // idempotencyFlags are the flags of commands that change data.
@@ -147,7 +148,11 @@ func (t *target) local(ctx context.Context) (*connection, error) {
 	if err != nil {
 		return nil, err
 	}
-	api := httpapi.New(httpapi.Options{Log: t.log, NoKeys: true, SecretKeys: keys})
+	tables, err := entityTables(t.EntityTable)
+	if err != nil {
+		return nil, err
+	}
+	api := httpapi.New(httpapi.Options{Log: t.log, NoKeys: true, SecretKeys: keys, EntityTables: tables})
 	engine, err := t.engine(ctx, api)
 	if err != nil {
 		return nil, err

@@ -110,6 +110,7 @@ func (d *publishedSet) addKnown(p publishedConfig) error {
 	}
 	d.known[p.name] = claims
 	d.mu.Unlock()
+	d.addRows(p, c, handlerNames(c))
 	for _, name := range handlerNames(c)["afterEffect"] {
 		if err := d.serve(c.Workflow, name, remoteAfterEffect(c, name)); err != nil {
 			return err
@@ -131,7 +132,7 @@ func (d *publishedSet) serve(workflow, name string, def reactions.Definition) er
 	h := &reactions.Handler{Every: true, Definition: def, Kind: "http", Timeout: 2 * remotehandler.Longest,
 		Ready: func() bool {
 			urls := d.urls.Load()
-			return urls != nil && (*urls)[name]
+			return urls != nil && (*urls)[name] && d.serves(workflow)
 		},
 		Body: func(ctx context.Context, x *reactions.Delivery) error {
 			s, err := d.boundTo(ctx, workflow)
@@ -225,7 +226,7 @@ func PutConfig(ctx context.Context, e *engine.Engine, name string, config []byte
 	if err := s.registerOnce(ctx, true); err != nil {
 		return Put{}, err
 	}
-	if err := b.published.addKnown(publishedConfig{name: name, config: string(config)}); err != nil {
+	if err := b.published.addKnown(publishedConfig{workspace: at.Workspace, name: name, config: string(config)}); err != nil {
 		return Put{}, err
 	}
 	now, err := getConfigVerb.DoAt(ctx, e, at, name)
@@ -246,9 +247,7 @@ func (d *publishedSet) validate(ctx context.Context, name string, config []byte)
 	for i := range c.Steps {
 		violations = append(violations, unclaimedWork(s, i)...)
 	}
-	if c.Table != nil {
-		violations = append(violations, lifecycleconfig.Violation{Rule: "table", Path: "/entity_table", Message: "entity_table is only supported in a program, not through the API"})
-	}
+	violations = append(violations, s.tableViolations()...)
 	if err := s.checkClaimsRecovered(); err != nil {
 		violations = append(violations, lifecycleconfig.Violation{Rule: "coverage", Path: "/janitor", Message: fault.New(fault.Validation, "%s", err).Message})
 	}

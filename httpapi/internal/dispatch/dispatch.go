@@ -9,6 +9,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"net/http"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -39,13 +40,14 @@ import (
 type Part struct {
 	SecretKeys [][]byte
 	Policy     egress.Policy
+	Tables     map[string]lifecycleengine.EntityTable // user tables that published lifecycles may name
 }
 
 type partKey struct{}
 
 // same reports whether two parts call handlers in the same way.
 func (p Part) same(q Part) bool {
-	return slices.EqualFunc(p.SecretKeys, q.SecretKeys, bytes.Equal) && slices.Equal(p.Policy.Allow, q.Policy.Allow)
+	return slices.EqualFunc(p.SecretKeys, q.SecretKeys, bytes.Equal) && slices.Equal(p.Policy.Allow, q.Policy.Allow) && reflect.DeepEqual(p.Tables, q.Tables)
 }
 
 // Register implements [holdfast.Part]. Each API of an engine registers it, and the first one calls the handlers.
@@ -54,7 +56,7 @@ func (p Part) Register(ctx context.Context, hf *holdfast.Engine) error {
 	first := false
 	if known := e.Shared(partKey{}, func() any { first = true; return p }).(Part); !first {
 		if !p.same(known) {
-			return fault.New(fault.Validation, "all APIs of an engine must have the same SecretKeys and AllowPrivate, because they share the calls of handlers")
+			return fault.New(fault.Validation, "all APIs of an engine must have the same SecretKeys, AllowPrivate and EntityTables, because they share the calls of handlers")
 		}
 		return nil
 	}
@@ -79,7 +81,7 @@ func (p Part) Register(ctx context.Context, hf *holdfast.Engine) error {
 	if err := batch.Maintenance().Register(ctx, hf); err != nil {
 		return err
 	}
-	return lifecycleengine.ServePublished(e, c.call)
+	return lifecycleengine.ServePublished(ctx, e, c.call, p.Tables)
 }
 
 // NoBox returns the error for a secret that cannot be encrypted because there is no key.
