@@ -67,7 +67,9 @@ func createBatch(c *call, in *createBatchIn) (wire.Batch, error) {
 		if err != nil {
 			return wire.Batch{}, err
 		}
-		n.Timeout = h.Timeout
+		n.Timeout, n.Undo = h.Timeout, b.Undo
+	} else if b.Undo && !n.Undo {
+		return wire.Batch{}, fault.New(fault.Validation, "handler %q of the program has no undo function: omit undo, or call Kind.Undo in the program", b.Handler).With("pointer", "/undo")
 	}
 	if n.ID = b.ID; n.ID == "" {
 		n.ID = store.NewID().String()

@@ -172,7 +172,7 @@ func (a *API) Register(ctx context.Context, hf *holdfast.Engine) error {
 	a.sources = remote.NewSources(
 		lifecycleengine.Remote{Engine: e},
 		&reactions.Remote{Engine: e, Log: o.Log, Tallies: reactions.TalliesOf(e), After: lifecycleengine.After{Engine: e}},
-		&batchengine.Remote{Engine: e},
+		&batchengine.Remote{Engine: e, Cleanup: batchengine.CleanupOf(e)},
 		&runengine.Remote{Engine: e, Executor: runengine.LocalOf(e).Executor, Node: e.Node(), Log: o.Log})
 	// Maintenance must be registered before the engine runs. Neither returns an error.
 	_ = batch.Maintenance().Register(ctx, hf)

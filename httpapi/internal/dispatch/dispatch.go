@@ -72,6 +72,7 @@ func (p Part) Register(ctx context.Context, hf *holdfast.Engine) error {
 	items := &batchengine.Worker{Engine: e, Hub: e.Hub(), Log: e.Log(), Name: e.Node(), Kind: "http", Topics: []string{batchengine.Made, remotehandler.Topic}, MaxConcurrency: calledAtOnce, ByHandler: true,
 		Handlers: s.urls, Body: s.item}
 	e.Background(items.Run)
+	batchengine.CleanupOf(e).CallURL = s.undo
 	e.Background(newStepper(s).run)
 	if !runengine.LocalOf(e).Has(runengine.CallHandler) { // the program may have its own
 		if err := run.Calls(httpcall.With(p.Policy.Guarded())).Register(ctx, hf); err != nil {
@@ -115,7 +116,7 @@ func (c *caller) call(ctx context.Context, x lifecycleengine.RemoteCall) (lifecy
 // callOf converts a task to the body of a call.
 func callOf(t remote.Task) wire.HandlerCall {
 	call := wire.HandlerCall{Kind: t.Kind, Attempt: t.Attempt, IdempotencyKey: t.Operation, Input: t.Input, StepKey: t.StepKey, Requester: t.Requester,
-		Reaction: t.Reaction, Batch: t.Batch, Item: t.Item, ArtifactPrefix: t.ArtifactPrefix, Run: t.Run, Step: t.Step, Visit: t.Visit, State: t.State, RunInput: t.RunInput}
+		Reaction: t.Reaction, Batch: t.Batch, Item: t.Item, ArtifactPrefix: t.ArtifactPrefix, ItemStatus: t.ItemStatus, Output: t.Output, Run: t.Run, Step: t.Step, Visit: t.Visit, State: t.State, RunInput: t.RunInput}
 	if t.Entity != nil {
 		call.Entity = new(shapes.Entity(t.Lifecycle, lifecycleengine.Public(*t.Entity)))
 	}
