@@ -234,7 +234,7 @@ func (s *bound) release(ctx context.Context, l entities.Lapsed) (bool, error) {
 	}
 	note, _ := json.Marshal(map[string]any{"outcomeUnknown": safety == lifecycleconfig.Undeclared && l.Step != ""})
 	r := recovery{Lapsed: l, claim: s.heldIn(l), resume: safety != lifecycleconfig.Opaque || unknown != effects.Hold, note: note}
-	if j := s.janitorFor(l.Status); j != nil {
+	if j := s.janitorFor(s.registry.modules[s.config.OwningModule], l.Status); j != nil {
 		r.also = func(ctx context.Context, tx *store.Tx) error {
 			return catchPanic(func() error {
 				return j.Recover(ctx, tx, []Stuck{{Lifecycle: l.Lifecycle, ID: l.ID, Claimed: l.Status, Revert: l.Revert, Operation: l.Operation,

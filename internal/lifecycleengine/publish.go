@@ -248,7 +248,7 @@ func (d *publishedSet) validate(ctx context.Context, name string, config []byte)
 		violations = append(violations, unclaimedWork(s, i)...)
 	}
 	violations = append(violations, s.tableViolations()...)
-	if err := s.checkClaimsRecovered(); err != nil {
+	if err := s.checkClaimsRecovered(s.registry.modules[c.OwningModule]); err != nil {
 		violations = append(violations, lifecycleconfig.Violation{Rule: "coverage", Path: "/janitor", Message: fault.New(fault.Validation, "%s", err).Message})
 	}
 	if len(violations) > 0 {

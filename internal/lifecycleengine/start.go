@@ -15,23 +15,23 @@ import (
 	"github.com/holdfast-go/holdfast/internal/wake"
 )
 
-// Check checks the lifecycle without a database.
-func (c *Lifecycle) Check() error {
-	_, err := c.check()
+// Check checks the lifecycle for an engine without the database.
+func (c *Lifecycle) Check(e *engine.Engine) error {
+	_, err := c.check(e)
 	return err
 }
 
-func (c *Lifecycle) check() (warnings []lifecycleconfig.Violation, err error) {
+func (c *Lifecycle) check(e *engine.Engine) (warnings []lifecycleconfig.Violation, err error) {
 	violations, warnings := c.config.Lint(c.declared())
 	if len(violations) > 0 {
 		err = invalidConfig(violations)
 	}
-	return warnings, errors.Join(err, c.bad, c.checkClaimsRecovered(), c.checkDeliveries())
+	return warnings, errors.Join(err, c.bad, c.checkClaimsRecovered(registryOf(e).modules[c.config.OwningModule]), c.checkDeliveries())
 }
 
 // Start checks the lifecycle and registers it with an engine that is being opened.
 func (c *Lifecycle) Start(ctx context.Context, e *engine.Engine) error {
-	warnings, err := c.check()
+	warnings, err := c.check(e)
 	if err != nil {
 		return err
 	}
