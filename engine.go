@@ -73,7 +73,7 @@ func Open(ctx context.Context, db Database, c Config, parts ...Part) (*Engine, e
 		return nil, err
 	}
 	e := &Engine{engine.HandleOf(inner)}
-	err = engine.CheckParts(parts)
+	err = engine.CheckParts(inner, parts)
 	for i := 0; i < len(parts) && err == nil; i++ {
 		err = parts[i].Register(ctx, e)
 	}

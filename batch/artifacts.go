@@ -43,6 +43,7 @@ func (p artifactsPart) Register(_ context.Context, e *holdfast.Engine) error {
 		return fault.New(fault.Validation, "an engine can have only one artifact store, which must not be nil: pass batch.Artifacts to holdfast.Open only once")
 	}
 	k.artifacts, k.kinds.Artifacts = p.store, true
+	k.remote.DeleteArtifacts = p.store.Delete
 	return nil
 }
 

@@ -26,6 +26,7 @@ type maintenance struct {
 	engine    *engine.Engine
 	kinds     *batchengine.Templates
 	undoes    map[string]func(context.Context, batchengine.Swept) ([]batchengine.Commit, error)
+	remote    *batchengine.Cleanup
 	artifacts ArtifactStore
 	capacity  *lease.Capacity // for cleanups
 	rounds    map[int16]*lease.Round
@@ -37,9 +38,9 @@ type maintenanceKey struct{}
 // maintenanceOf returns the maintenance of an engine; the first call starts it.
 func maintenanceOf(hf *holdfast.Engine) *maintenance {
 	e := engine.Of(hf)
-	kinds := batchengine.TemplatesOf(e)
+	kinds, remote := batchengine.TemplatesOf(e), batchengine.CleanupOf(e)
 	return e.Shared(maintenanceKey{}, func() any {
-		k := &maintenance{engine: e, kinds: kinds, rounds: make(map[int16]*lease.Round), undoes: make(map[string]func(context.Context, batchengine.Swept) ([]batchengine.Commit, error))}
+		k := &maintenance{engine: e, kinds: kinds, remote: remote, rounds: make(map[int16]*lease.Round), undoes: make(map[string]func(context.Context, batchengine.Swept) ([]batchengine.Commit, error))}
 		again := "cleanups/" + e.Node() // wakes the cleanup poller when capacity is free again
 		k.capacity = lease.NewCapacity(cleaners, e.Alone, func() { e.Hub().WakeHere(again) })
 		poll := func(kind string, look func(context.Context) (bool, error)) func(context.Context) {
@@ -127,7 +128,7 @@ func (k *maintenance) clean(ctx context.Context, shard int16) (found bool, err e
 // workspaces of this round.
 func (k *maintenance) cleanIn(ctx context.Context, at store.Partition, others int) (int, error) {
 	share, room, limit := lease.Share{Workspace: at.Workspace}, 0, sweptPage
-	if k.artifacts != nil || len(k.undoes) > 0 { // each item is leased during its cleanup
+	if k.artifacts != nil || k.remote.CallURL != nil || len(k.undoes) > 0 { // each item is leased during its cleanup
 		if left := k.capacity.Left(); left > 0 {
 			room = k.capacity.Take(share, (left-1)/others+1)
 		}
@@ -136,7 +137,7 @@ func (k *maintenance) cleanIn(ctx context.Context, at store.Partition, others in
 		}
 	}
 	defer func() { k.capacity.Free(share, room) }()
-	all, err := batchengine.Dirty(ctx, k.engine, batchengine.Sweep{At: at, Lease: lease.DefaultDuration, Limit: limit, Undoes: slices.Collect(maps.Keys(k.undoes)), Artifacts: k.artifacts != nil})
+	all, err := batchengine.Dirty(ctx, k.engine, batchengine.Sweep{At: at, Lease: lease.DefaultDuration, Limit: limit, Undoes: slices.Collect(maps.Keys(k.undoes)), URLs: k.remote.CallURL != nil, Artifacts: k.artifacts != nil})
 	if err != nil || len(all) == 0 {
 		return 0, err
 	}
@@ -163,7 +164,8 @@ func (k *maintenance) cleanIn(ctx context.Context, at store.Partition, others in
 // cleanOne cleans up after one item. An error is shown on the batch.
 func (k *maintenance) cleanOne(ctx context.Context, s batchengine.Swept) {
 	kp := lease.Renewer{Lease: lease.DefaultDuration, Renew: func(ctx context.Context) error {
-		return batchengine.RenewCleanup(ctx, k.engine, s, lease.DefaultDuration)
+		_, err := batchengine.RenewCleanup(ctx, k.engine, s, lease.DefaultDuration)
+		return err
 	}}
 	commits, err := k.undo(kp.Start(ctx), s)
 	kp.Stop()
@@ -180,7 +182,7 @@ func (k *maintenance) cleanOne(ctx context.Context, s batchengine.Swept) {
 }
 
 // undo deletes an item's artifacts and, once no worker can be running the item any more, calls
-// the program's undo function. A late pass deletes only artifacts that arrived after that.
+// the program's undo function or the handler's URL. A late pass deletes only artifacts that arrived after that.
 func (k *maintenance) undo(ctx context.Context, s batchengine.Swept) (commits []batchengine.Commit, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -192,8 +194,14 @@ func (k *maintenance) undo(ctx context.Context, s batchengine.Swept) (commits []
 			return nil, err
 		}
 	}
-	if f := k.undoes[s.Handler]; f != nil && s.Undo && s.Dirty && !s.Late {
+	if !s.Undo || !s.Dirty || s.Late {
+		return nil, nil
+	}
+	if f := k.undoes[s.Handler]; f != nil {
 		return f(ctx, s)
 	}
-	return nil, nil
+	if k.remote.CallURL == nil { // a holder could still be working when the item was taken, and now no longer
+		return nil, fault.New(fault.Unavailable, "this node has no undo function of handler %q", s.Handler)
+	}
+	return nil, k.remote.CallURL(ctx, s)
 }

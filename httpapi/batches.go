@@ -67,7 +67,9 @@ func createBatch(c *call, in *createBatchIn) (wire.Batch, error) {
 		if err != nil {
 			return wire.Batch{}, err
 		}
-		n.Timeout = h.Timeout
+		n.Timeout, n.Undo = h.Timeout, b.Undo
+	} else if b.Undo && !n.Undo {
+		return wire.Batch{}, fault.New(fault.Validation, "handler %q of the program has no undo function: omit undo, or call Kind.Undo in the program", b.Handler).With("pointer", "/undo")
 	}
 	n.ID, n.Wallet, n.Open, n.Items = id, b.Wallet, b.Open, items
 	n.MaxConcurrency, n.Attempts, n.MaxCrashes = cmp.Or(b.Parallel, n.MaxConcurrency), cmp.Or(b.Attempts, n.Attempts), cmp.Or(b.MaxDeaths, n.MaxCrashes)

@@ -231,15 +231,7 @@ func settle(c *call, name string, claim *lifecycleengine.Claim, b wire.Settle) (
 		}
 		return claim.End(c.ctx(), o, b.Message)
 	}
-	var data raw
-	if len(b.Data) > 0 {
-		next, err := strictjson.Merge(claim.Entity.Data, b.Data)
-		if err != nil {
-			return claim.Entity, err
-		}
-		data = next
-	}
-	return claim.Settle(c.ctx(), o, data, c.emit(name+"/"+claim.Entity.ID, b.Events))
+	return claim.SettlePatch(c.ctx(), b.Data, c.emit(name+"/"+claim.Entity.ID, b.Events))
 }
 
 // emit appends events to their streams, in the transaction of a settle. The default stream is the

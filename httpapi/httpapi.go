@@ -13,6 +13,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"log/slog"
@@ -39,6 +40,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/keys"
 	"github.com/holdfast-go/holdfast/internal/lease"
+	"github.com/holdfast-go/holdfast/internal/lifecycleconfig"
 	"github.com/holdfast-go/holdfast/internal/lifecycleengine"
 	"github.com/holdfast-go/holdfast/internal/reactions"
 	"github.com/holdfast-go/holdfast/internal/remote"
@@ -74,6 +76,33 @@ type Options struct {
 	// AllowPrivate lists private networks that the URLs of webhooks and handlers may reach, including over plain
 	// HTTP. The default is none.
 	AllowPrivate []netip.Prefix
+	// EntityTables are your own tables in which published lifecycles may have their entities, by the names that their
+	// configs use as entity_table. The default is none. A table that cannot be used makes [holdfast.Open] fail.
+	EntityTables map[string]EntityTable
+}
+
+// EntityTable is a table of yours that has the entities of a published lifecycle. Entities are rows, which you insert.
+type EntityTable struct {
+	// Table is the name of the table, which may be schema.name. The default is the name in [Options].
+	Table string
+	// ID, Status and Version are columns. The defaults are id, status and version.
+	ID, Status, Version string
+	// WorkspaceColumn is the column with the workspace of a row. Each workspace can use its own rows.
+	WorkspaceColumn string
+	// Workspace is the one workspace that can use a table without WorkspaceColumn. The default is "default".
+	Workspace string
+	// Write lists further columns that handlers, and callers that settle a claim, may set. The default is none.
+	Write []string
+}
+
+// tables returns the tables in the form of the engine.
+func (o Options) tables() map[string]lifecycleengine.EntityTable {
+	all := make(map[string]lifecycleengine.EntityTable, len(o.EntityTables))
+	for name, t := range o.EntityTables {
+		all[name] = lifecycleengine.EntityTable{Write: t.Write, Table: lifecycleconfig.Table{Name: cmp.Or(t.Table, name), ID: t.ID, Status: t.Status, Version: t.Version,
+			Workspace: t.WorkspaceColumn, InWorkspace: t.Workspace}}
+	}
+	return all
 }
 
 // API serves HTTP requests for an engine. It is a [holdfast.Part]: pass it to [holdfast.Open]. It is safe for concurrent use.
@@ -123,7 +152,7 @@ func New(o Options) *API {
 
 // Register makes the engine serve the API: lifecycles that are published through it, handlers that are URLs, HTTP calls
 // of runs, and webhooks. [holdfast.Open] calls it. If SecretKeys are invalid, the error is [holdfast.ErrValidation]. An
-// engine may have several APIs if their SecretKeys and AllowPrivate are the same. The caller owns the engine and closes it
+// engine may have several APIs if their SecretKeys, AllowPrivate and EntityTables are the same. The caller owns the engine and closes it
 // after the last request.
 func (a *API) Register(ctx context.Context, hf *holdfast.Engine) error {
 	if a.hf != nil {
@@ -133,7 +162,7 @@ func (a *API) Register(ctx context.Context, hf *holdfast.Engine) error {
 	if err := a.openBox(); err != nil {
 		return err
 	}
-	if err := (dispatch.Part{SecretKeys: o.SecretKeys, Policy: a.policy}).Register(ctx, hf); err != nil {
+	if err := (dispatch.Part{SecretKeys: o.SecretKeys, Policy: a.policy, Tables: o.tables()}).Register(ctx, hf); err != nil {
 		return err
 	}
 	a.hf, a.engine, a.ring, a.room = hf, e, keys.NewRing(e), room.New(e.Alone)
@@ -143,7 +172,7 @@ func (a *API) Register(ctx context.Context, hf *holdfast.Engine) error {
 	a.sources = remote.NewSources(
 		lifecycleengine.Remote{Engine: e},
 		&reactions.Remote{Engine: e, Log: o.Log, Tallies: reactions.TalliesOf(e), After: lifecycleengine.After{Engine: e}},
-		&batchengine.Remote{Engine: e},
+		&batchengine.Remote{Engine: e, Cleanup: batchengine.CleanupOf(e)},
 		&runengine.Remote{Engine: e, Executor: runengine.LocalOf(e).Executor, Node: e.Node(), Log: o.Log})
 	// Maintenance must be registered before the engine runs. Neither returns an error.
 	_ = batch.Maintenance().Register(ctx, hf)

@@ -66,7 +66,7 @@ func TestRequestsOfAnOperation(t *testing.T) {
 		_, secret := d.newKey("default", keys.Admin, 0)
 		_, elsewhere := d.newKey("other", keys.Admin, 0)
 		anonymous, d := d, d.as(secret)
-		d.want(d.ask("POST", "lifecycles/invoice/entities", wire.NewEntity{ID: "i"}, nil), 201, "")
+		d.want(d.ask("POST", "lifecycles/invoice/entities", wire.NewEntity{ID: new("i")}, nil), 201, "")
 		d.ask("POST", "lifecycles/invoice/entities/i/steps/close", exampleBodies["fireStep"], nil, "Idempotency-Key", "fire-1")
 		var got wire.StoredRequests
 		d.want(d.ask("GET", "requests/fire-1", nil, &got), 200, "")

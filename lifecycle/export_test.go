@@ -24,6 +24,6 @@ func Beginning(f func(context.Context, *store.Tx, string) error) FireOption {
 type Published func(context.Context, lifecycleengine.RemoteCall) (lifecycleengine.RemoteAnswer, error)
 
 // Register is called by holdfast.Open.
-func (d Published) Register(_ context.Context, e *holdfast.Engine) error {
-	return lifecycleengine.ServePublished(engine.Of(e), lifecycleengine.Caller(d))
+func (d Published) Register(ctx context.Context, e *holdfast.Engine) error {
+	return lifecycleengine.ServePublished(ctx, engine.Of(e), lifecycleengine.Caller(d), nil)
 }

@@ -34,6 +34,20 @@ type Stuck struct {
 	Since                 time.Time
 }
 
+// ModuleJanitor registers janitors for all lifecycles of a module, which their configs name as owning_module. Without
+// janitors, it selects the standard janitor. A janitor of the lifecycle itself comes first ([Lifecycle.RecoveredBy]). It also
+// applies to lifecycles that are published through the HTTP API. Pass it to [holdfast.Open], once for each module;
+// the order of the parts does not matter.
+func ModuleJanitor(module string, by ...Janitor) holdfast.Part {
+	all := mapped(by, recovering)
+	return &moduleJanitor{engine.PreparedBy(func(e *engine.Engine) error { return lifecycleengine.CoverModule(e, module, all...) })}
+}
+
+type moduleJanitor struct{ checked }
+
+// Register does nothing: the janitors were registered before other parts were checked.
+func (*moduleJanitor) Register(context.Context, *holdfast.Engine) error { return nil }
+
 // StuckAfter sets how long a claim lasts without renewal, for lifecycles whose config does not set stuck_after; 0 means the
 // default of 5 minutes. Pass it to [holdfast.Open].
 func StuckAfter(d time.Duration) holdfast.Part { return stuckAfter(d) }

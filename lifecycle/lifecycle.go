@@ -100,7 +100,7 @@ func (l *Lifecycle[E]) AfterEffect(name string, f func(context.Context, *Act[E])
 }
 
 // RecoveredBy sets the janitors that recover claims left by crashes. Without arguments, it selects the standard
-// janitor.
+// janitor. [ModuleJanitor] does the same for all lifecycles of a module.
 func (l *Lifecycle[E]) RecoveredBy(by ...Janitor) *Lifecycle[E] {
 	all := make([]lifecycleengine.Janitor, len(by))
 	for i, j := range by {
@@ -140,7 +140,7 @@ func (l *Lifecycle[E]) Register(ctx context.Context, e *holdfast.Engine) error {
 
 // check checks the lifecycle before any part is registered, so that [holdfast.Open] reports the problems of all
 // lifecycles together.
-func (l *Lifecycle[E]) check() error { return errors.Join(l.bad, l.inner.Check()) }
+func (l *Lifecycle[E]) check(e *engine.Engine) error { return errors.Join(l.bad, l.inner.Check(e)) }
 
 // Fire executes a step of an entity on behalf of a requester, and returns the resulting entity. The entity beside an
 // error is the stored one as far as it is known, else the zero value; it never has changes that were rolled back.

@@ -192,7 +192,7 @@ var polls = []poll{
 	{"reactions.take", `0, '', '[["r", 1000, null, "", "w"]]', 'me', 100, 100, 0, 100`, true},
 	{"reactions.list_turns", `0, '', '[["r", ""]]', 66, '[]'`, true},
 	{"reactions.list_expired", `0, '', 100`, false},
-	{"batches.take_cleanup", `0, 'w', 1000, 100, '[]', 0`, true},
+	{"batches.take_cleanup", `0, 'w', 1000, 100, '', '[]', 1, 0`, true},
 	{"batches.list_turns", `0, '', '[["", ""]]', 66, '[]'`, true},
 	{"batches.list_due", `0, '', 100`, false},
 	{"batches.list_expired", `0, '', 100`, false},

@@ -214,7 +214,8 @@ func (s *batchStage) calls() map[string]call {
 	if len(s.swept) > 0 {
 		one := s.swept[0]
 		all["keep"] = func(ctx context.Context, e *holdfast.Engine) (any, error) {
-			return nil, batchengine.RenewCleanup(ctx, engine.Of(e), one, 3*leaseTime)
+			_, err := batchengine.RenewCleanup(ctx, engine.Of(e), one, 3*leaseTime)
+			return nil, err
 		}
 		all["cleaned"] = func(ctx context.Context, e *holdfast.Engine) (any, error) {
 			return nil, batchengine.Cleaned(ctx, engine.Of(e), s.swept...)

@@ -167,7 +167,8 @@ func ownTables(t *testing.T, conn *pgx.Conn) (all []store.Table) {
 		if i%2 == 1 {
 			status, version = id, "smallint"
 		}
-		execute(t, conn, `CREATE TABLE `+own.Name+` (tenant `+id+`, id `+id+` UNIQUE, status `+status+`, version `+version+`, PRIMARY KEY (tenant, id))`)
+		execute(t, conn, `CREATE TABLE `+own.Name+` (tenant `+id+`, id `+id+` UNIQUE, status `+status+`, version `+version+`, total `+id+`, PRIMARY KEY (tenant, id))`)
+		own.Write = []string{"total"}
 		all = append(all, own)
 		own.Workspace = ""
 		all = append(all, own)

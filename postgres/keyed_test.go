@@ -43,10 +43,10 @@ func TestOwnTablesGoByTheirKeys(t *testing.T) {
 		if id == "kind" {
 			execute(t, conn, `CREATE TYPE kind AS ENUM ('a', 'b')`)
 		}
-		execute(t, conn, `CREATE TABLE `+name+` (id `+id+` PRIMARY KEY, status text, version bigint) WITH (autovacuum_enabled = false)`, `CREATE INDEX ON `+name+` (status)`,
-			`CREATE TABLE `+name+`w (tenant text, id `+id+`, status text, version bigint, PRIMARY KEY (tenant, id)) WITH (autovacuum_enabled = false)`)
+		execute(t, conn, `CREATE TABLE `+name+` (id `+id+` PRIMARY KEY, status text, version bigint, total bigint) WITH (autovacuum_enabled = false)`, `CREATE INDEX ON `+name+` (status)`,
+			`CREATE TABLE `+name+`w (tenant text, id `+id+`, status text, version bigint, total bigint, PRIMARY KEY (tenant, id)) WITH (autovacuum_enabled = false)`)
 		want := orders
-		want.Name = name
+		want.Name, want.Write = name, []string{"total"}
 		maps.Copy(texts, named(openTable(t, hf, want), name))
 		want.Name, want.Workspace = name+"w", "tenant"
 		maps.Copy(texts, named(openTable(t, hf, want), name+"w"))
@@ -60,7 +60,7 @@ func TestOwnTablesGoByTheirKeys(t *testing.T) {
 // named returns the statements of a table that look up one row.
 func named(own store.UserTable, name string) store.Texts {
 	texts := own.(interface{ Texts() store.Texts }).Texts()
-	return store.Texts{name + ".read": texts["read"], name + ".move": texts["move"]}
+	return store.Texts{name + ".read": texts["read"], name + ".move": texts["move"], name + ".write": texts["write"]}
 }
 
 // enough is the number of columns of an index that select few rows, if that is not all of them.

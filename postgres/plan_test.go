@@ -45,7 +45,7 @@ var planned = []struct{ name, args string }{
 	{"batches.list_expired", `0, '', 100`},
 	{"batches.pause", one + `, '{b}', '{0}', '{NULL}'`},
 	{"batches.list_items", `0, 'w', 'b', 5000, '', 100`},
-	{"batches.take_cleanup", `0, 'w', 1000, 100, '[]', 1`},
+	{"batches.take_cleanup", `0, 'w', 1000, 100, 'worker', '["h"]', 0, 1`},
 	{"entities.list_overdue", `0, '', '["n"]', 100, 900000`},
 	{"runs.list_ready", `0, '', '["", "h"]', 100, ''`},
 	{"runs.get", `0, 'w', 'run_10050', '', 0`},

@@ -3,8 +3,10 @@ package postgres
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -43,8 +45,11 @@ type table struct {
 	name  string // quoted, with its schema
 	role  string
 	cols  columns
+	write map[string]*column // further columns that may be written
 
 	read, move, in string
+	byKey          string // the condition that selects a row by $1 and $2
+	inOne          string // as in, for one workspace
 }
 
 // columns are the columns that we use. workspace is nil if the table has none.
@@ -149,18 +154,43 @@ func (t *table) statements() {
 	} else {
 		key = "$1::text = '' AND " + key
 	}
+	t.byKey = key
 	version := "coalesce(" + t.cols.version.quoted() + ", 0)"
 	row := "SELECT " + workspace + ", " + t.cols.id.quoted() + "::text, coalesce(" + t.cols.status.quoted() + "::text, ''), " + version + "::bigint"
 	t.read = row + ", pg_catalog.to_json(t.*)::text FROM " + t.name + " AS t WHERE " + key
-	t.in = row + ", NULL FROM " + t.name + " AS t WHERE " + t.cols.status.among("$1") + " AND " + present + " ORDER BY " + order + " LIMIT $2::bigint"
+	in := row + ", NULL FROM " + t.name + " AS t WHERE " + t.cols.status.among("$1") + " AND " + present
+	t.in = in + " ORDER BY " + order + " LIMIT $2::bigint"
+	if w := t.cols.workspace; w != nil {
+		t.inOne = in + " AND " + w.is("$3") + " ORDER BY " + order + " LIMIT $2::bigint"
+	}
 	t.move = "UPDATE " + t.name + " AS t SET " + pgx.Identifier{t.cols.status.name}.Sanitize() + " = $4::text::" + t.cols.status.cast +
 		", " + pgx.Identifier{t.cols.version.name}.Sanitize() + " = " + version + " + 1" +
 		" WHERE " + key + " AND " + t.cols.status.is("$3") + " AND ($5::bigint IS NULL OR " + version + " = $5::bigint)" +
 		" RETURNING " + version + "::bigint, coalesce(" + t.cols.status.quoted() + "::text, '')"
 }
 
+// writeText returns the statement that sets columns. PostgreSQL converts the values from JSON to the types of the columns.
+func (t *table) writeText(names []string) string {
+	var set []string
+	for _, n := range names {
+		q := pgx.Identifier{t.write[n].name}.Sanitize()
+		set = append(set, q+" = r."+q)
+	}
+	return "UPDATE " + t.name + " AS t SET " + strings.Join(set, ", ") +
+		" FROM pg_catalog.json_populate_record(NULL::" + t.name + ", $3::text::pg_catalog.json) AS r WHERE " + t.byKey
+}
+
 // Texts returns the SQL, for tests.
-func (t *table) Texts() store.Texts { return store.Texts{"read": t.read, "move": t.move, "in": t.in} }
+func (t *table) Texts() store.Texts {
+	all := store.Texts{"read": t.read, "move": t.move, "in": t.in}
+	if t.inOne != "" {
+		all["in_one"] = t.inOne
+	}
+	if len(t.write) > 0 {
+		all["write"] = t.writeText(slices.Sorted(maps.Keys(t.write)))
+	}
+	return all
+}
 
 // Read returns a row, inside or outside of a transaction.
 func (t *table) Read(ctx context.Context, sc store.Conn, workspace, id string) (row store.UserRow, found bool, err error) {
@@ -193,13 +223,20 @@ func (t *table) Read(ctx context.Context, sc store.Conn, workspace, id string) (
 }
 
 // In returns rows in one of the given statuses, ordered by id.
-func (t *table) In(ctx context.Context, statuses []string, limit int) (rows []store.UserRow, err error) {
+func (t *table) In(ctx context.Context, workspace string, statuses []string, limit int) (rows []store.UserRow, err error) {
 	statuses = slices.DeleteFunc(slices.Clone(statuses), func(s string) bool { return !t.cols.status.fits(s) })
 	if len(statuses) == 0 || limit <= 0 {
 		return nil, nil
 	}
+	text, args := t.in, []any{statuses, limit}
+	if workspace != "" && t.inOne != "" {
+		if !t.cols.workspace.fits(workspace) {
+			return nil, nil
+		}
+		text, args = t.inOne, append(args, workspace)
+	}
 	err = store.Retry(ctx, func() (err error) {
-		rows, err = t.ask(ctx, t.in, statuses, limit)
+		rows, err = t.ask(ctx, text, args...)
 		return err
 	})
 	return rows, err
@@ -245,7 +282,7 @@ func (t *table) Move(ctx context.Context, sc store.Conn, workspace, id, from, to
 	var status string
 	var n int
 	err = c.call(ctx, func(ctx context.Context) (err error) {
-		n, err = t.guarded(ctx, c.tx, []any{&version, &status}, workspace, id, from, to, want)
+		n, err = t.guarded(ctx, c.tx, []any{&version, &status}, t.move, workspace, id, from, to, want)
 		return err
 	})
 	switch {
@@ -263,13 +300,48 @@ func (t *table) Move(ctx context.Context, sc store.Conn, workspace, id, from, to
 	return version, true, nil
 }
 
+// Write sets columns of a row to values in JSON.
+func (t *table) Write(ctx context.Context, sc store.Conn, workspace, id string, values map[string]json.RawMessage) (found bool, err error) {
+	c, err := t.conn(ctx, sc)
+	if err != nil {
+		return false, err
+	}
+	names := slices.Sorted(maps.Keys(values))
+	for _, n := range names {
+		if t.write[n] == nil {
+			return false, fault.New(fault.Internal, "column %q of %s was not opened for writing", n, t.name)
+		}
+	}
+	workspace, ok := t.key(workspace, id)
+	if !ok || len(names) == 0 {
+		return ok, nil
+	}
+	text, err := json.Marshal(values)
+	if err != nil {
+		return false, err
+	}
+	n := 0
+	err = c.call(ctx, func(ctx context.Context) (err error) {
+		n, err = t.guarded(ctx, c.tx, []any{new(bool)}, t.writeText(names)+" RETURNING true", workspace, id, string(text))
+		return err
+	})
+	if err == nil && n > 1 {
+		err = t.several(n, id)
+	}
+	if err != nil {
+		_ = c.call(ctx, func(ctx context.Context) error { return undo(ctx, c.tx) })
+		return false, t.fault(err)
+	}
+	return n == 1, nil
+}
+
 const savepoint = "holdfast_table"
 
-// guarded runs the move in a savepoint, in one round trip, and returns the number of rows.
-func (t *table) guarded(ctx context.Context, tx pgx.Tx, dest []any, args ...any) (n int, err error) {
+// guarded runs a change in a savepoint, in one round trip, and returns the number of rows.
+func (t *table) guarded(ctx context.Context, tx pgx.Tx, dest []any, text string, args ...any) (n int, err error) {
 	var b pgx.Batch
 	b.Queue("SAVEPOINT " + savepoint)
-	b.Queue(t.move, args...)
+	b.Queue(text, args...)
 	b.Queue("RELEASE SAVEPOINT " + savepoint)
 	all := tx.SendBatch(ctx, &b)
 	defer func() { err = cmp.Or(err, all.Close()) }()

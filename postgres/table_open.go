@@ -2,6 +2,8 @@ package postgres
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -41,11 +43,16 @@ func (s *adapter) openTable(ctx context.Context, t *table, want store.Table, sch
 	if err != nil {
 		return err
 	}
+	t.write = make(map[string]*column, len(want.Write))
+	for _, n := range want.Write {
+		t.write[n] = found[n]
+	}
 	t.cols = columns{found[want.ID], found[want.Status], found[want.Version], found[want.Workspace]}
 	if err := t.check(want); err != nil {
 		return err
 	}
-	if !r.update && !(t.cols.status.write && t.cols.version.write) {
+	written := append([]*column{t.cols.status, t.cols.version}, slices.Collect(maps.Values(t.write))...)
+	if !r.update && slices.ContainsFunc(written, func(c *column) bool { return !c.write }) {
 		return t.denied("UPDATE ON "+t.name, "it may not change the table")
 	}
 	return s.checkUnique(ctx, t, r.oid)
@@ -136,7 +143,7 @@ SELECT c.attname::text, c.type, c.declared, c.fixed, c.write, n.nspname::text, t
  WHERE t.typtype <> 'd'`
 
 func (s *adapter) columns(ctx context.Context, oid uint32, want store.Table) (map[string]*column, error) {
-	rows, err := s.pool.Query(ctx, columnsText, oid, []string{want.ID, want.Status, want.Version, want.Workspace})
+	rows, err := s.pool.Query(ctx, columnsText, oid, append(want.Columns(), want.Write...))
 	if err != nil {
 		return nil, err
 	}
@@ -161,12 +168,14 @@ func (s *adapter) columns(ctx context.Context, oid uint32, want store.Table) (ma
 // check refuses missing columns, all at once, and columns of an unsuitable type.
 func (t *table) check(want store.Table) error {
 	var missing []string
-	for _, c := range []struct {
-		name  string
-		found *column
-	}{{want.ID, t.cols.id}, {want.Status, t.cols.status}, {want.Version, t.cols.version}, {want.Workspace, t.cols.workspace}} {
-		if c.name != "" && c.found == nil {
-			missing = append(missing, pgx.Identifier{c.name}.Sanitize())
+	for i, c := range []*column{t.cols.id, t.cols.status, t.cols.version, t.cols.workspace} {
+		if names := want.Columns(); i < len(names) && c == nil {
+			missing = append(missing, pgx.Identifier{names[i]}.Sanitize())
+		}
+	}
+	for _, n := range want.Write {
+		if t.write[n] == nil {
+			missing = append(missing, pgx.Identifier{n}.Sanitize())
 		}
 	}
 	if len(missing) > 0 {
@@ -180,7 +189,7 @@ func (t *table) check(want store.Table) error {
 	if v := t.cols.version; v.kind != intKind {
 		return fault.New(fault.Validation, "the version column %q of %s has the type %s: declare it as bigint", v.name, t.name, v.declared)
 	}
-	for _, c := range []*column{t.cols.status, t.cols.version} {
+	for _, c := range append([]*column{t.cols.status, t.cols.version}, slices.Collect(maps.Values(t.write))...) {
 		if c.fixed {
 			return fault.New(fault.Validation, "column %q of %s is generated and cannot be written: use another column", c.name, t.name)
 		}

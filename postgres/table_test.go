@@ -204,7 +204,7 @@ func TestTableCastsTheTextToTheTypeOfTheColumn(t *testing.T) {
 				}
 			}
 			own := openTable(t, hf, table)
-			rows, err := own.In(t.Context(), []string{"no such", c.from, "a\x00"}, 10)
+			rows, err := own.In(t.Context(), "", []string{"no such", c.from, "a\x00"}, 10)
 			if err != nil || len(rows) != len(c.ids) {
 				t.Errorf("status %q: got %+v, %v", c.from, rows, err)
 			}
@@ -407,15 +407,15 @@ func TestTableKeepsWorkspacesApart(t *testing.T) {
 	}
 	wantRow(t, own, "7", "1", "paid", 1)
 	wantRow(t, own, "8", "1", "new", 0)
-	rows, err := own.In(t.Context(), []string{"new", "paid"}, 10)
+	rows, err := own.In(t.Context(), "", []string{"new", "paid"}, 10)
 	if got := fmt.Sprint(rows); err != nil || got != "[{7 1 paid 1 []} {8 1 new 0 []} {7 2 new 0 []}]" {
 		t.Errorf("In: got %s, %v", got, err)
 	}
-	if rows, err = own.In(t.Context(), []string{"new", "paid"}, 2); err != nil || len(rows) != 2 {
+	if rows, err = own.In(t.Context(), "", []string{"new", "paid"}, 2); err != nil || len(rows) != 2 {
 		t.Errorf("In, limit 2: got %v, %v", rows, err)
 	}
 	for _, limit := range []int{0, -1} {
-		if rows, err = own.In(t.Context(), []string{"new"}, limit); err != nil || len(rows) != 0 {
+		if rows, err = own.In(t.Context(), "", []string{"new"}, limit); err != nil || len(rows) != 0 {
 			t.Errorf("In, limit %d: got %v, %v, want none", limit, rows, err)
 		}
 	}
@@ -452,7 +452,7 @@ func TestTableTakesAnyName(t *testing.T) {
 		if err := json.Unmarshal(row.Data, &data); err != nil || data[table.Status] != "paid" {
 			t.Errorf("%q: got %s, %v, want status paid", table.Name, row.Data, err)
 		}
-		if rows, err := own.In(t.Context(), []string{"paid"}, 5); err != nil || len(rows) != 1 {
+		if rows, err := own.In(t.Context(), "", []string{"paid"}, 5); err != nil || len(rows) != 1 {
 			t.Errorf("%q: In: got %v, %v, want one row", table.Name, rows, err)
 		}
 	}
@@ -610,7 +610,7 @@ func TestTableThatChangedLaterIsToldAsSuch(t *testing.T) {
 	})
 	testkit.WantCode(t, err, fault.Validation, "has changed since")
 	execute(t, conn, `DROP TABLE orders`)
-	_, err = own.In(t.Context(), []string{"sent"}, 1)
+	_, err = own.In(t.Context(), "", []string{"sent"}, 1)
 	testkit.WantCode(t, err, fault.Validation, "has changed since")
 }
 
@@ -675,7 +675,7 @@ func TestTableBehindADescribingPool(t *testing.T) {
 			t.Errorf("%s: %v (%v)", mode, err, errors.Unwrap(err))
 		}
 		wantRow(t, own, "", "1", "new", int64(2*i+2))
-		if rows, err := own.In(t.Context(), []string{"new"}, 3); err != nil || len(rows) != 1 {
+		if rows, err := own.In(t.Context(), "", []string{"new"}, 3); err != nil || len(rows) != 1 {
 			t.Errorf("%s: In: got %v, %v, want one row", mode, rows, err)
 		}
 	}

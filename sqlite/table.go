@@ -1,11 +1,14 @@
 package sqlite
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -32,9 +35,11 @@ type table struct {
 	name  string // quoted, with its schema
 	cols  columns
 	all   []column
-	keys  []string // the names of all columns, as JSON
+	write map[string]*column // further columns that may be written
+	keys  []string           // the names of all columns, as JSON
 
 	read, move string
+	byKey      string // the condition that selects a row by ?1 and ?2
 	row        string // the beginning of In
 }
 
@@ -82,6 +87,7 @@ func (t *table) statements() error {
 	if w := t.cols.workspace; w != nil {
 		workspace, key = w.text(), w.is("?1")+" AND "+id.is("?2")
 	}
+	t.byKey = key
 	version := "coalesce(" + t.cols.version.quoted() + ", 0)"
 	from := " FROM " + t.name + " AS t"
 	row := "SELECT " + workspace + ", " + id.text() + ", coalesce(" + status.text() + ", ''), CAST(" + version + " AS INTEGER)"
@@ -105,11 +111,27 @@ func (t *table) statements() error {
 
 // Texts returns the SQL, for tests.
 func (t *table) Texts() store.Texts {
-	return store.Texts{"read": t.read, "move": t.move, "in": t.inText(2)}
+	all := store.Texts{"read": t.read, "move": t.move, "in": t.inText(2, false)}
+	if t.cols.workspace != nil {
+		all["in_one"] = t.inText(2, true)
+	}
+	if len(t.write) > 0 {
+		all["write"] = t.writeText(slices.Sorted(maps.Keys(t.write)))
+	}
+	return all
 }
 
-// inText returns the statement for n statuses.
-func (t *table) inText(n int) string {
+// writeText returns the statement that sets columns to ?3 and the following parameters.
+func (t *table) writeText(names []string) string {
+	set := make([]string, len(names))
+	for i, n := range names {
+		set[i] = fmt.Sprintf("%s = ?%d", quote(t.write[n].name), i+3)
+	}
+	return "UPDATE " + t.name + " AS t SET " + strings.Join(set, ", ") + " WHERE " + t.byKey
+}
+
+// inText returns the statement for n statuses; with one, for one workspace, which follows them.
+func (t *table) inText(n int, one bool) string {
 	params := make([]string, n)
 	for i := range params {
 		params[i] = fmt.Sprintf("?%d", i+2)
@@ -117,6 +139,9 @@ func (t *table) inText(n int) string {
 	id, status, list := t.cols.id.quoted(), t.cols.status, " IN ("+strings.Join(params, ", ")+")"
 	where := " WHERE " + status.quoted() + list + " AND " + status.text() + " COLLATE BINARY" + list + " AND " + id + " IS NOT NULL"
 	if w := t.cols.workspace; w != nil {
+		if one {
+			where += " AND " + w.is(fmt.Sprintf("?%d", n+2))
+		}
 		return t.row + where + " AND " + w.quoted() + " IS NOT NULL ORDER BY " + id + ", " + w.quoted() + " LIMIT +?1"
 	}
 	return t.row + where + " ORDER BY " + id + " LIMIT +?1"
@@ -147,7 +172,7 @@ func (t *table) Read(ctx context.Context, sc store.Conn, workspace, id string) (
 }
 
 // In returns rows in one of the given statuses, ordered by id.
-func (t *table) In(ctx context.Context, statuses []string, limit int) ([]store.UserRow, error) {
+func (t *table) In(ctx context.Context, workspace string, statuses []string, limit int) ([]store.UserRow, error) {
 	if len(statuses) == 0 || limit <= 0 {
 		return nil, nil
 	}
@@ -155,7 +180,11 @@ func (t *table) In(ctx context.Context, statuses []string, limit int) ([]store.U
 	for _, s := range statuses {
 		args = append(args, s)
 	}
-	return t.outside(ctx, t.inText(len(statuses)), args)
+	one := workspace != "" && t.cols.workspace != nil
+	if one {
+		args = append(args, workspace)
+	}
+	return t.outside(ctx, t.inText(len(statuses), one), args)
 }
 
 // outside reads outside of any transaction.
@@ -255,6 +284,60 @@ func (t *table) change(ctx context.Context, tx *sql.Tx, id, to string, args []an
 		return 0, false, fault.New(fault.Validation, "%s stores status %q as %q: declare column %s as TEXT", t.name, to, status, t.cols.status.name)
 	}
 	return version, n == 1, nil
+}
+
+// Write sets columns of a row to values in JSON. Objects and lists are stored as JSON, true and false as 1 and 0.
+func (t *table) Write(ctx context.Context, sc store.Conn, workspace, id string, values map[string]json.RawMessage) (found bool, err error) {
+	c, err := t.conn(ctx, sc)
+	if err != nil || len(values) == 0 {
+		return err == nil, err
+	}
+	names := slices.Sorted(maps.Keys(values))
+	args := []any{t.key(workspace), id}
+	for _, n := range names {
+		if t.write[n] == nil {
+			return false, fault.New(fault.Internal, "column %q of %s was not opened for writing", n, t.name)
+		}
+		v, err := fromJSON(values[n])
+		if err != nil {
+			return false, err
+		}
+		args = append(args, v)
+	}
+	err = c.savepoint(ctx, func(ctx context.Context) error {
+		result, err := c.tx.ExecContext(ctx, t.writeText(names), args...)
+		if err != nil {
+			return t.fault(err)
+		}
+		n, err := result.RowsAffected()
+		if err == nil && n > 1 {
+			err = t.several(int(n), id)
+		}
+		found = n == 1
+		return err
+	})
+	return found && err == nil, err
+}
+
+// fromJSON returns a JSON value as SQLite stores it.
+func fromJSON(text json.RawMessage) (any, error) {
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.UseNumber()
+	var v any
+	if err := d.Decode(&v); err != nil {
+		return nil, fault.New(fault.Validation, "invalid JSON value: %s", err)
+	}
+	switch v := v.(type) {
+	case json.Number:
+		if n, err := v.Int64(); err == nil {
+			return n, nil
+		}
+		return v.Float64()
+	case map[string]any, []any:
+		return string(text), nil
+	default:
+		return v, nil
+	}
 }
 
 // savepoint runs f so that a failure leaves the transaction unchanged. Some failures, such as a

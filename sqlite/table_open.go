@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"encoding/json"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 
@@ -34,6 +35,10 @@ func (s *adapter) openTable(ctx context.Context, t *table, want store.Table, nam
 	t.name = "main." + quote(name)
 	if t.all, err = s.columns(ctx, name); err != nil {
 		return err
+	}
+	t.write = make(map[string]*column, len(want.Write))
+	for _, n := range want.Write {
+		t.write[n] = t.find(n)
 	}
 	t.cols = columns{t.find(want.ID), t.find(want.Status), t.find(want.Version), t.find(want.Workspace)}
 	if err := t.check(want, strict); err != nil {
@@ -108,7 +113,7 @@ func (t *table) find(name string) *column {
 // check refuses missing columns, all at once, and columns of an unsuitable type.
 func (t *table) check(want store.Table, strict bool) error {
 	var missing []string
-	for _, name := range want.Columns() {
+	for _, name := range append(want.Columns(), want.Write...) {
 		if t.find(name) == nil {
 			missing = append(missing, quote(name))
 		}
@@ -124,7 +129,7 @@ func (t *table) check(want store.Table, strict bool) error {
 	if v := t.cols.version; !strings.Contains(v.declared, "INT") {
 		return fault.New(fault.Validation, "the version column %q of %s has the type %q: declare it as INTEGER", v.name, t.name, v.declared)
 	}
-	for _, c := range []*column{t.cols.status, t.cols.version} {
+	for _, c := range append([]*column{t.cols.status, t.cols.version}, slices.Collect(maps.Values(t.write))...) {
 		if c.fixed {
 			return fault.New(fault.Validation, "column %q of %s is generated and cannot be written: use another column", c.name, t.name)
 		}

@@ -228,11 +228,11 @@ func TestTableComparesTheTextByTheAffinityOfTheColumn(t *testing.T) {
 				}
 			}
 			own := openTable(t, hf, table)
-			rows, err := own.In(t.Context(), []string{"no such", c.from, strings.ToUpper(c.from)}, 10)
+			rows, err := own.In(t.Context(), "", []string{"no such", c.from, strings.ToUpper(c.from)}, 10)
 			if err != nil || len(rows) != len(c.ids) {
 				t.Errorf("status %q: got %+v, %v", c.from, rows, err)
 			}
-			if rows, err := own.In(t.Context(), []string{"NEW"}, 10); err != nil || len(rows) != 0 {
+			if rows, err := own.In(t.Context(), "", []string{"NEW"}, 10); err != nil || len(rows) != 0 {
 				t.Errorf("status NEW: got %+v, %v, want none", rows, err)
 			}
 			for _, id := range c.ids {
@@ -379,7 +379,7 @@ func TestTableInAPoolOfTheProgramsOwn(t *testing.T) {
 	own := openTable(t, hf, orders)
 	wantMove(t, hf, own, "1", "new", "paid", 1)
 	wantRow(t, own, "", "1", "paid", 1)
-	if rows, err := own.In(t.Context(), []string{"paid"}, 5); err != nil || len(rows) != 1 {
+	if rows, err := own.In(t.Context(), "", []string{"paid"}, 5); err != nil || len(rows) != 1 {
 		t.Errorf("In: got %v, %v, want one row", rows, err)
 	}
 }
@@ -423,15 +423,15 @@ func TestTableKeepsWorkspacesApart(t *testing.T) {
 	}
 	wantRow(t, own, "7", "1", "paid", 1)
 	wantRow(t, own, "8", "1", "new", 0)
-	rows, err := own.In(t.Context(), []string{"new", "paid"}, 10)
+	rows, err := own.In(t.Context(), "", []string{"new", "paid"}, 10)
 	if got := fmt.Sprint(rows); err != nil || got != "[{7 1 paid 1 []} {8 1 new 0 []} {7 2 new 0 []}]" {
 		t.Errorf("In: got %s, %v", got, err)
 	}
-	if rows, err = own.In(t.Context(), []string{"new", "paid"}, 2); err != nil || len(rows) != 2 {
+	if rows, err = own.In(t.Context(), "", []string{"new", "paid"}, 2); err != nil || len(rows) != 2 {
 		t.Errorf("In, limit 2: got %v, %v", rows, err)
 	}
 	for _, limit := range []int{0, -1} {
-		if rows, err = own.In(t.Context(), []string{"new"}, limit); err != nil || len(rows) != 0 {
+		if rows, err = own.In(t.Context(), "", []string{"new"}, limit); err != nil || len(rows) != 0 {
 			t.Errorf("In, limit %d: got %v, %v, want none", limit, rows, err)
 		}
 	}
@@ -464,7 +464,7 @@ func TestTableTakesAnyName(t *testing.T) {
 		if err := json.Unmarshal(row.Data, &data); err != nil || data[table.Status] != "paid" {
 			t.Errorf("%q: got %s, %v, want status paid", table.Name, row.Data, err)
 		}
-		if rows, err := own.In(t.Context(), []string{"paid"}, 5); err != nil || len(rows) != 1 {
+		if rows, err := own.In(t.Context(), "", []string{"paid"}, 5); err != nil || len(rows) != 1 {
 			t.Errorf("%q: In: got %v, %v, want one row", table.Name, rows, err)
 		}
 	}
@@ -551,7 +551,7 @@ func TestTableThatChangedLaterIsToldAsSuch(t *testing.T) {
 	})
 	testkit.WantCode(t, err, fault.Validation, "has changed since")
 	execSQL(t, db, `DROP TABLE orders`)
-	_, err = own.In(t.Context(), []string{"sent"}, 1)
+	_, err = own.In(t.Context(), "", []string{"sent"}, 1)
 	testkit.WantCode(t, err, fault.Validation, "has changed since")
 }
 

@@ -12,6 +12,7 @@ type NewBatch struct {
 	Open      bool      `json:"open,omitempty" doc:"Leave the batch open, so that items can be added until it is sealed."`
 	Attempts  int64     `json:"attempts,omitempty" doc:"How many times a failing item is attempted; default 3."`
 	MaxDeaths int64     `json:"maxDeaths,omitempty" doc:"Number of worker crashes after which an item fails; default 5."`
+	Undo      bool      `json:"undo,omitempty" doc:"Whether the handler undoes items that were started and then failed or were cancelled. A handler of a program undoes them if it has an undo function."`
 	TimeoutMs Millis    `json:"timeoutMs,omitempty" doc:"Timeout of one attempt; defaults to the handler's timeout or, if that is not set, to 15 minutes."`
 }
 

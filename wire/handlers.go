@@ -27,7 +27,7 @@ type Handler struct {
 
 // HandlerCall is the request body sent to an http handler.
 type HandlerCall struct {
-	Kind           string          `json:"kind" enum:"action,validation,afterEffect,runStep,reaction,batchItem,probe"`
+	Kind           string          `json:"kind" enum:"action,validation,afterEffect,runStep,reaction,batchItem,undoItem,probe"`
 	Handler        string          `json:"handler"`
 	Attempt        int             `json:"attempt"`
 	IdempotencyKey string          `json:"idempotencyKey" doc:"The operation id, which is the same for every attempt."`
@@ -40,6 +40,8 @@ type HandlerCall struct {
 	Batch          string          `json:"batch,omitempty"`
 	Item           string          `json:"item,omitempty" doc:"Key of the item in the batch."`
 	ArtifactPrefix string          `json:"artifactPrefix,omitempty"`
+	ItemStatus     string          `json:"itemStatus,omitempty" doc:"For an undo: failed or cancelled."`
+	Output         json.RawMessage `json:"output,omitempty" doc:"For an undo: the output of the item, if it has one."`
 	Run            string          `json:"run,omitempty"`
 	Step           string          `json:"step,omitempty" doc:"Step of the run."`
 	Visit          int64           `json:"visit,omitempty" doc:"Visit number of this step, starting at 1."`

@@ -21,7 +21,7 @@ type Task struct {
 	ID             string          `json:"id"`
 	Epoch          int64           `json:"epoch"`
 	Handler        string          `json:"handler"`
-	Kind           string          `json:"kind" enum:"action,validation,afterEffect,runStep,reaction,batchItem,probe"`
+	Kind           string          `json:"kind" enum:"action,validation,afterEffect,runStep,reaction,batchItem,undoItem,probe"`
 	Input          json.RawMessage `json:"input"`
 	Attempt        int             `json:"attempt"`
 	Until          *Time           `json:"until"`
@@ -37,9 +37,11 @@ type TaskContext struct {
 	Reaction  string  `json:"reaction,omitempty"`
 	Event     *Event  `json:"event,omitempty"`
 
-	Batch          string `json:"batch,omitempty"`
-	Item           string `json:"item,omitempty" doc:"Key of the item in the batch."`
-	ArtifactPrefix string `json:"artifactPrefix,omitempty" doc:"Prefix for the item's artifacts, which are deleted if the item fails or is cancelled."`
+	Batch          string          `json:"batch,omitempty"`
+	Item           string          `json:"item,omitempty" doc:"Key of the item in the batch."`
+	ArtifactPrefix string          `json:"artifactPrefix,omitempty" doc:"Prefix for the item's artifacts, which are deleted if the item fails or is cancelled."`
+	ItemStatus     string          `json:"itemStatus,omitempty" doc:"For an undo: failed or cancelled."`
+	Output         json.RawMessage `json:"output,omitempty" doc:"For an undo: the output of the item, if it has one."`
 
 	Run   string          `json:"run,omitempty"`
 	Step  string          `json:"step,omitempty" doc:"Step of the run."`

@@ -24,7 +24,7 @@ var layers = map[string][]string{
 		// storage of entities, and their history
 		"bound.go", "table.go", "usertable.go", "history.go", "aftereffects.go",
 		// published configs, and the lifecycles of an engine
-		"inforce.go", "register.go", "published.go", "registry.go",
+		"inforce.go", "register.go", "published_table.go", "published.go", "registry.go",
 		// one attempt of an operation, by its plan
 		"plan.go", "attempt_end.go", "attempt.go",
 		// start and end of operations: by fire, by claim, by operators, by workers

@@ -39,7 +39,9 @@ type due struct {
 type takeCleanupArgs struct {
 	lease     time.Duration `arg:"lease"`
 	limit     int           `arg:"limit"`
+	kind      string        `arg:"kind"`
 	Undoes    []string      `arg:"handlers"`
+	urls      bool          `arg:"urls"`
 	artifacts bool          `arg:"artifacts"`
 }
 
@@ -54,6 +56,7 @@ type Swept struct {
 	Late             bool // a worker may still work on the item
 	Handler          string
 	Undo, Artifacts  bool
+	Until            time.Time // the end of the lease
 }
 
 func (s Swept) partition() store.Partition {
@@ -104,7 +107,7 @@ var (
 		store.Each(func(x *due) []any { return []any{&x.workspace, &x.id, &x.version, &x.cancel} }))
 	takeCleanupVerb = store.VerbOf[takeCleanupArgs](store.Decl{Name: "batches.take_cleanup", Lane: store.Work}, nil,
 		store.Each(func(s *Swept) []any {
-			return []any{&s.Workspace, &s.Batch, &s.Key, &s.Sweeps, &s.State, &s.Epoch, &s.Input, &s.Output, &s.Dirty, &s.Late, &s.Handler, &s.Undo, &s.Artifacts}
+			return []any{&s.Workspace, &s.Batch, &s.Key, &s.Sweeps, &s.State, &s.Epoch, &s.Input, &s.Output, &s.Dirty, &s.Late, &s.Handler, &s.Undo, &s.Artifacts, &s.Until}
 		}))
 	renewCleanupVerb = store.VerbOf[renewCleanupArgs](store.Decl{Name: "batches.renew_cleanup", Lane: store.Vital}, nil, store.ScanValues[time.Time])
 	markCleanedVerb  = store.VerbOf[markCleanedArgs](store.Decl{Name: "batches.mark_cleaned", Idempotent: true},
@@ -191,13 +194,15 @@ type Sweep struct {
 	At        store.Partition
 	Lease     time.Duration
 	Limit     int
+	Kind      string   // "worker" selects only items that workers undo
 	Undoes    []string // handlers
+	URLs      bool     // also items that handlers at URLs undo
 	Artifacts bool
 }
 
 // Dirty leases items to clean up.
 func Dirty(ctx context.Context, d store.Doer, s Sweep) ([]Swept, error) {
-	all, err := takeCleanupVerb.DoAt(ctx, d, s.At, takeCleanupArgs{s.Lease, s.Limit, s.Undoes, s.Artifacts})
+	all, err := takeCleanupVerb.DoAt(ctx, d, s.At, takeCleanupArgs{s.Lease, s.Limit, s.Kind, s.Undoes, s.URLs, s.Artifacts})
 	for i := range all {
 		all[i].Shard = s.At.Shard
 	}
@@ -205,12 +210,15 @@ func Dirty(ctx context.Context, d store.Doer, s Sweep) ([]Swept, error) {
 }
 
 // RenewCleanup extends the lease of an item that is being cleaned up.
-func RenewCleanup(ctx context.Context, d store.Doer, s Swept, leaseTime time.Duration) error {
+func RenewCleanup(ctx context.Context, d store.Doer, s Swept, leaseTime time.Duration) (until time.Time, err error) {
 	all, err := renewCleanupVerb.DoAt(ctx, d, s.partition(), renewCleanupArgs{s.Batch, s.Key, s.Sweeps, leaseTime})
-	if err == nil && len(all) == 0 {
-		err = lease.Lost("the cleanup of item "+s.Key, s.Sweeps)
+	if err != nil {
+		return until, err
 	}
-	return err
+	if len(all) == 0 {
+		return until, lease.Lost("the cleanup of item "+s.Key, s.Sweeps)
+	}
+	return all[0], nil
 }
 
 // Cleaned records that items of one batch were cleaned up. It returns
@@ -240,9 +248,13 @@ func CleanedWith(ctx context.Context, e Engine, s Swept, commits []Commit) error
 
 // Unclean records why the cleanup of an item failed; it is retried.
 func Unclean(ctx context.Context, d store.Doer, s Swept, cause error) error {
-	delay := min(time.Second<<min(s.Sweeps, 10), maxPause)
-	_, err := markCleanupFailedVerb.DoAt(ctx, d, s.partition(), markCleanupFailedArgs{s.Batch, s.Key, s.Sweeps, s.Dirty, delay, lease.Plain(cause.Error())})
+	_, err := delayCleanup(ctx, d, s, min(time.Second<<min(s.Sweeps, 10), maxPause), lease.Plain(cause.Error()))
 	return err
+}
+
+// delayCleanup ends the lease of a cleanup, which is due again after the delay. It reports whether the lease was still held.
+func delayCleanup(ctx context.Context, d store.Doer, s Swept, delay time.Duration, why string) (bool, error) {
+	return markCleanupFailedVerb.DoAt(ctx, d, s.partition(), markCleanupFailedArgs{s.Batch, s.Key, s.Sweeps, s.Dirty, delay, why})
 }
 
 // ResumeAll resumes the PAUSED batches that their wallets can pay for, in a

@@ -18,23 +18,27 @@ import (
 type Remote struct {
 	remote.NoEffects
 
-	Engine Engine
+	Engine  Engine
+	Cleanup *Cleanup // may be nil
 }
 
-// Owns reports whether a task id is one of a batch item.
-func (r *Remote) Owns(id string) bool { return IsTask(id) }
+// Owns reports whether a task id is one of a batch item, or of the undo of one.
+func (r *Remote) Owns(id string) bool { return IsTask(id) || isUndo(id) }
 
 // Offer offers the items of the batches that the claim's handlers serve.
 func (r *Remote) Offer(_ context.Context, c remote.Claim) (remote.Offer, error) {
-	o := remote.Offer{Leased: wake.HeldItem, Due: wake.WorkKinds(wake.Batch, c.Handlers...)}
+	o := remote.Offer{Leased: wake.HeldItem, Due: append(wake.WorkKinds(wake.Batch, c.Handlers...), wake.WorkKind{Kind: wake.Cleaning}), Topics: []string{Maintenance}}
 	for _, name := range c.Handlers {
 		o.Topics = append(o.Topics, Topic(name))
 	}
 	o.Take = func(ctx context.Context, d store.Doer, limit int) ([]remote.Task, error) {
-		taken, err := Take(ctx, d, Ask{Handlers: c.Handlers, Kind: "worker", Holder: c.Worker, Elsewhere: true, Limit: limit, Lease: c.Lease, Busy: c.Busy})
-		all := make([]remote.Task, len(taken))
-		for i, t := range taken {
-			all[i] = t.Remote()
+		all, err := r.takeUndos(ctx, d, c, limit) // first, because a batch ends after them
+		if err != nil || len(all) == limit {
+			return all, err
+		}
+		taken, err := Take(ctx, d, Ask{Handlers: c.Handlers, Kind: "worker", Holder: c.Worker, Elsewhere: true, Limit: limit - len(all), Lease: c.Lease, Busy: c.Busy})
+		for _, t := range taken {
+			all = append(all, t.Remote())
 		}
 		return all, err
 	}
@@ -56,6 +60,9 @@ func (r *Remote) Complete(ctx context.Context, h remote.Lease, done remote.Resul
 	if err := done.Stateless(); err != nil {
 		return remote.Ended{}, err
 	}
+	if isUndo(h.ID) {
+		return r.completeUndo(ctx, h)
+	}
 	t, err := TaskOf(ctx, r.Engine, h.ID, h.Epoch)
 	if err != nil {
 		return remote.Ended{}, err
@@ -66,6 +73,9 @@ func (r *Remote) Complete(ctx context.Context, h remote.Lease, done remote.Resul
 
 // Fail schedules a retry of an item, or gives it up.
 func (r *Remote) Fail(ctx context.Context, h remote.Lease, why remote.Failure) (remote.Ended, error) {
+	if isUndo(h.ID) {
+		return r.failUndo(ctx, h, why.Message)
+	}
 	t, err := TaskOf(ctx, r.Engine, h.ID, h.Epoch)
 	if err != nil {
 		return remote.Ended{}, err
@@ -76,6 +86,13 @@ func (r *Remote) Fail(ctx context.Context, h remote.Lease, why remote.Failure) (
 
 // Snooze releases an item, which is due again after the delay.
 func (r *Remote) Snooze(ctx context.Context, h remote.Lease, delay time.Duration) (remote.Ended, error) {
+	if isUndo(h.ID) {
+		s, err := undoOf(ctx, r.Engine, h)
+		if err != nil {
+			return remote.Ended{}, err
+		}
+		return r.delayUndo(ctx, h, s, delay, "")
+	}
 	t, err := TaskOf(ctx, r.Engine, h.ID, h.Epoch)
 	if err != nil {
 		return remote.Ended{}, err
@@ -85,6 +102,9 @@ func (r *Remote) Snooze(ctx context.Context, h remote.Lease, delay time.Duration
 
 // Renew extends the lease of an item, and reports whether a cancel is requested.
 func (r *Remote) Renew(ctx context.Context, h remote.Lease, lease time.Duration) (remote.Renewed, error) {
+	if isUndo(h.ID) {
+		return r.renewUndo(ctx, h, lease)
+	}
 	t, err := TaskOf(ctx, r.Engine, h.ID, h.Epoch)
 	if err != nil {
 		return remote.Renewed{}, err

@@ -56,7 +56,8 @@ type rig struct {
 	world       *world
 	worldServer *httptest.Server
 	log         *os.File
-	janitor     string // interval of the janitor
+	janitor     string   // interval of the janitor
+	flags       []string // further flags of the servers
 }
 
 // build builds the holdfast command.
@@ -69,9 +70,9 @@ func build(t *testing.T) string {
 	return path
 }
 
-func newRig(t *testing.T, binary, db string, servers int, janitor string) *rig {
+func newRig(t *testing.T, binary, db string, servers int, janitor string, flags ...string) *rig {
 	t.Helper()
-	r := &rig{t: t, dir: t.TempDir(), binary: binary, db: db, world: newWorld(), janitor: janitor}
+	r := &rig{t: t, dir: t.TempDir(), binary: binary, db: db, world: newWorld(), janitor: janitor, flags: flags}
 	var err error
 	if db == "" {
 		r.db = "sqlite:" + filepath.Join(r.dir, "chaos.db")
@@ -122,7 +123,8 @@ func (r *rig) holdfast(args ...string) string {
 
 // serve starts a server and returns when it is ready.
 func (r *rig) serve(p *proxy) (*exec.Cmd, error) {
-	cmd := exec.Command(r.binary, "serve", "--db", r.db, "--listen", "127.0.0.1:0", "--janitor-every", r.janitor, "--log-level", "warn", "--artifacts", "none")
+	args := []string{"serve", "--db", r.db, "--listen", "127.0.0.1:0", "--janitor-every", r.janitor, "--log-level", "warn", "--artifacts", "none"}
+	cmd := exec.Command(r.binary, append(args, r.flags...)...)
 	cmd.Stderr = r.log
 	out, err := cmd.StdoutPipe()
 	if err != nil {

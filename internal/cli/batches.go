@@ -133,11 +133,12 @@ type batchesCreate struct {
 	ID        *string `setting:"-" name:"id" placeholder:"ID" help:"Batch id. Default: a new id."`
 	Parallel  int64   `setting:"-" default:"1" placeholder:"N" help:"Maximum number of items in flight. Default: 1."`
 	Attempts  int64   `setting:"-" default:"3" placeholder:"N" help:"Maximum number of attempts per item. Default: 3."`
+	Undo      bool    `setting:"-" help:"Let the handler undo items that were started and then failed or were cancelled."`
 	LeaveOpen bool    `setting:"-" help:"Leave the batch open for more items."`
 }
 
 func (c *batchesCreate) Run(ctx context.Context, d *connection) error {
-	in := wire.NewBatch{ID: c.ID, Wallet: c.Wallet, Handler: c.Handler, Parallel: c.Parallel, Attempts: c.Attempts, Open: true}
+	in := wire.NewBatch{ID: c.ID, Wallet: c.Wallet, Handler: c.Handler, Parallel: c.Parallel, Attempts: c.Attempts, Undo: c.Undo, Open: true}
 	b, err := d.CreateBatch(ctx, in, c.options(d)...)
 	if err != nil {
 		return err

@@ -116,6 +116,12 @@ func (s server) run(ctx context.Context) error {
 		return err
 	}
 	s.parts = append(s.parts, kinds)
+	for _, module := range s.JanitorModule {
+		s.parts = append(s.parts, lifecycle.ModuleJanitor(module))
+	}
+	if s.api.EntityTables, err = entityTables(s.EntityTable); err != nil {
+		return err
+	}
 	traces, err := telemetry.Start(ctx, s.api.Version, s.log)
 	if err != nil {
 		return err

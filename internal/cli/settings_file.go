@@ -139,6 +139,9 @@ func (f settingsFile) value(flag *kong.Flag, node ast.Node) (any, error) {
 	if list, ok := node.(*ast.SequenceNode); ok && (flag.IsSlice() || flag.Tag.Has("commas")) {
 		return f.list(list, flag)
 	}
+	if _, named := node.(*ast.MappingNode); named && flag.Tag.Has("mapping") {
+		return f.mapping(node.(*ast.MappingNode))
+	}
 	s, ok := node.(*ast.StringNode)
 	if _, duration := flag.Target.Interface().(time.Duration); !ok && duration {
 		return nil, fmt.Errorf("must be a duration of 0 or more, such as 30s or 2m, got %s", describeNode(node))
@@ -147,6 +150,46 @@ func (f settingsFile) value(flag *kong.Flag, node ast.Node) (any, error) {
 		return nil, fmt.Errorf("must be a string on one line, got %s: put the value in quotes to make it a string", describeNode(node))
 	}
 	return parseSetting(flag, s.Value)
+}
+
+// mapping converts named objects with options to the values of a repeatable flag, each NAME:option=value,… .
+func (f settingsFile) mapping(node *ast.MappingNode) (any, error) {
+	var all []any
+	for _, one := range node.Values {
+		options, ok := one.Value.(*ast.MappingNode)
+		if _, none := one.Value.(*ast.NullNode); !ok && !none {
+			return nil, fmt.Errorf("must have options for %s, got %s", one.Key.GetToken().Value, describeNode(one.Value))
+		}
+		var parts []string
+		if ok {
+			for _, o := range options.Values {
+				text, err := f.option(o.Value)
+				if err != nil {
+					return nil, fmt.Errorf("%s of %s %w", o.Key.GetToken().Value, one.Key.GetToken().Value, err)
+				}
+				parts = append(parts, o.Key.GetToken().Value+"="+text)
+			}
+		}
+		all = append(all, one.Key.GetToken().Value+":"+strings.Join(parts, ","))
+	}
+	return all, nil
+}
+
+// option converts the value of an option: a string, or a list of strings, which spaces separate.
+func (f settingsFile) option(node ast.Node) (string, error) {
+	values := []ast.Node{node}
+	if list, ok := node.(*ast.SequenceNode); ok {
+		values = list.Values
+	}
+	var texts []string
+	for _, v := range values {
+		s, ok := v.(*ast.StringNode)
+		if !ok || strings.ContainsAny(s.Value, ",;") || len(values) > 1 && strings.Contains(s.Value, " ") {
+			return "", fmt.Errorf("must be a string, or a list of strings, without commas, semicolons and spaces, got %s", describeNode(v))
+		}
+		texts = append(texts, s.Value)
+	}
+	return strings.Join(texts, " "), nil
 }
 
 // list converts a list of strings to the value of a repeatable flag, or of one whose values commas separate.

@@ -19,6 +19,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/feed"
 	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/lifecycle"
 	"github.com/holdfast-go/holdfast/stream"
 )
 
@@ -26,12 +27,14 @@ import (
 // on a database.
 type targetFlags struct {
 	databaseFlags
-	URL       string   `name:"url" placeholder:"URL" help:"URL of a server, such as http://127.0.0.1:7070. Without a URL, the command opens the database given in --db."`
-	Key       string   `placeholder:"KEY" help:"API key (hf_…) for the server."`
-	Workspace string   `placeholder:"NAME" help:"Workspace, unless the API key sets it. Default: default."`
-	ScopeKind []string `hidden:"" placeholder:"KIND" sep:"none" help:"Options for scopes of a kind, such as cart:budget=5s,retries=10,ttl=48h: how long a change may take, how many times it is retried, and how long a scope lives after its last change. The value none or never means no limit. Repeat the flag for each kind, or separate kinds with semicolons."`
-	SecretKey string   `hidden:"" placeholder:"KEY" commas:"" help:"Secret key that encrypts the secrets of handlers and webhooks: 32 bytes in base64 or hex. Separate several secret keys with commas: the first one encrypts, and all of them decrypt."`
-	Output    string   `short:"o" enum:"table,json" default:"table" placeholder:"FORMAT" help:"Output format: table or json."`
+	URL           string   `name:"url" placeholder:"URL" help:"URL of a server, such as http://127.0.0.1:7070. Without a URL, the command opens the database given in --db."`
+	Key           string   `placeholder:"KEY" help:"API key (hf_…) for the server."`
+	Workspace     string   `placeholder:"NAME" help:"Workspace, unless the API key sets it. Default: default."`
+	ScopeKind     []string `hidden:"" placeholder:"KIND" sep:"none" help:"Options for scopes of a kind, such as cart:budget=5s,retries=10,ttl=48h: how long a change may take, how many times it is retried, and how long a scope lives after its last change. The value none or never means no limit. Repeat the flag for each kind, or separate kinds with semicolons."`
+	JanitorModule []string `hidden:"" placeholder:"MODULE" sep:"," help:"Modules whose published lifecycles the standard janitor recovers, even if their configs do not set janitor: values of owning_module. Repeat the flag, or separate modules with commas."`
+	EntityTable   []string `hidden:"" placeholder:"TABLE" sep:"none" mapping:"" help:"Table of yours in which published lifecycles may have their entities, such as orders:table=shop.orders,id=nr,status=state,version=rev,workspace-column=tenant,write=total note. Configs name it as entity_table. Repeat the flag for each table, or separate tables with semicolons."`
+	SecretKey     string   `hidden:"" placeholder:"KEY" commas:"" help:"Secret key that encrypts the secrets of handlers and webhooks: 32 bytes in base64 or hex. Separate several secret keys with commas: the first one encrypts, and all of them decrypt."`
+	Output        string   `short:"o" enum:"table,json" default:"table" placeholder:"FORMAT" help:"Output format: table or json."`
 }
 
 // idempotencyFlags are the flags of commands that change data.
@@ -148,7 +151,11 @@ func (t *target) local(ctx context.Context) (*connection, error) {
 	if err != nil {
 		return nil, err
 	}
-	api := httpapi.New(httpapi.Options{Log: t.log, NoKeys: true, SecretKeys: keys})
+	tables, err := entityTables(t.EntityTable)
+	if err != nil {
+		return nil, err
+	}
+	api := httpapi.New(httpapi.Options{Log: t.log, NoKeys: true, SecretKeys: keys, EntityTables: tables})
 	engine, err := t.engine(ctx, api)
 	if err != nil {
 		return nil, err
@@ -189,6 +196,9 @@ func (t *target) engine(ctx context.Context, api *httpapi.API) (*holdfast.Engine
 		return nil, err
 	}
 	parts := []holdfast.Part{api, kinds}
+	for _, module := range t.JanitorModule {
+		parts = append(parts, lifecycle.ModuleJanitor(module))
+	}
 	store, err := t.store("") // the default store of a server
 	if err != nil {
 		return nil, err

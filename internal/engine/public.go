@@ -26,20 +26,28 @@ func HandleOf(e *Engine) Handle { return Handle{e.doer, e} }
 func (h Handle) engine() *Engine { return h.is }
 
 // Checked makes a part that embeds it one that is checked before any part is registered.
-type Checked struct{ check func() error }
+type Checked struct{ prepare, check func(*Engine) error }
 
 // CheckedBy returns a Checked that calls f.
-func CheckedBy(f func() error) Checked { return Checked{f} }
+func CheckedBy(f func(*Engine) error) Checked { return Checked{check: f} }
 
-func (c Checked) checkPart() error { return c.check() }
+// PreparedBy returns a Checked that calls f before other parts are checked.
+func PreparedBy(f func(*Engine) error) Checked { return Checked{prepare: f} }
+
+func (c Checked) checkedPart() Checked { return c }
 
 // CheckParts checks every part that embeds a [Checked], and reports all errors together.
-func CheckParts[T any](parts []T) error {
-	var all []error
+func CheckParts[T any](e *Engine, parts []T) error {
+	var prepared, checked []error
 	for _, p := range parts {
-		if c, ok := any(p).(interface{ checkPart() error }); ok {
-			all = append(all, c.checkPart())
+		if c, ok := any(p).(interface{ checkedPart() Checked }); ok && c.checkedPart().prepare != nil {
+			prepared = append(prepared, c.checkedPart().prepare(e))
 		}
 	}
-	return errors.Join(all...)
+	for _, p := range parts {
+		if c, ok := any(p).(interface{ checkedPart() Checked }); ok && c.checkedPart().check != nil {
+			checked = append(checked, c.checkedPart().check(e))
+		}
+	}
+	return errors.Join(append(prepared, checked...)...)
 }

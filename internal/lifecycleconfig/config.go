@@ -41,6 +41,24 @@ type Table struct {
 	InWorkspace string
 }
 
+// TableName returns the name of the user table, or "".
+func (c *Config) TableName() string {
+	if c.Table == nil {
+		return ""
+	}
+	return c.Table.Name
+}
+
+// TableDetails returns the paths of the fields that describe the user table beyond its name.
+func (c *Config) TableDetails() (paths []string) {
+	for _, p := range []string{"/columns", "/entity_table/columns", "/entity_table/workspace"} {
+		if c.source.IsText() && c.source.Given(p) {
+			paths = append(paths, p)
+		}
+	}
+	return paths
+}
+
 // Janitor requests that the standard janitor recovers this lifecycle's claims after crashes, and
 // configures it.
 type Janitor struct {

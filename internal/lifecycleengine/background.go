@@ -234,7 +234,7 @@ func (s *bound) release(ctx context.Context, l entities.Lapsed) (bool, error) {
 	}
 	note, _ := json.Marshal(map[string]any{"outcomeUnknown": safety == lifecycleconfig.Undeclared && l.Step != ""})
 	r := recovery{Lapsed: l, claim: s.heldIn(l), resume: safety != lifecycleconfig.Opaque || unknown != effects.Hold, note: note}
-	if j := s.janitorFor(l.Status); j != nil {
+	if j := s.janitorFor(s.registry.modules[s.config.OwningModule], l.Status); j != nil {
 		r.also = func(ctx context.Context, tx *store.Tx) error {
 			return catchPanic(func() error {
 				return j.Recover(ctx, tx, []Stuck{{Lifecycle: l.Lifecycle, ID: l.ID, Claimed: l.Status, Revert: l.Revert, Operation: l.Operation,
@@ -271,6 +271,8 @@ func (b *registry) adopt(ctx context.Context) (adopted int, err error) {
 			b.mu.Unlock()
 		}
 	}
+	n, failed := b.adoptPublished(ctx)
+	adopted, err = adopted+n, errors.Join(err, failed)
 	shards, failed := store.Shards(ctx, b.engine)
 	err = errors.Join(err, failed)
 	for _, shard := range shards {
@@ -278,6 +280,24 @@ func (b *registry) adopt(ctx context.Context) (adopted int, err error) {
 	}
 	given, failed := b.overdue(ctx, shards)
 	return adopted + given, errors.Join(err, failed)
+}
+
+// adoptPublished does the same for the rows of published lifecycles in user tables.
+func (b *registry) adoptPublished(ctx context.Context) (adopted int, err error) {
+	for _, key := range b.publishedRows() {
+		ctx := store.InWorkspace(ctx, key.workspace)
+		s, failed := b.published.boundTo(ctx, key.name)
+		if now, name := clock.OfMachine(), "adopt/"+key.workspace+"/"+key.name; failed == nil && b.isDue(name, s, now) {
+			var n int
+			n, failed = s.store.adopt(ctx)
+			adopted += n
+			b.mu.Lock()
+			b.swept[name] = now
+			b.mu.Unlock()
+		}
+		err = errors.Join(err, failed)
+	}
+	return adopted, err
 }
 
 // strays scans a page of a shard's entities for those in a claim status without a claim, which
@@ -315,7 +335,7 @@ func (b *registry) strays(ctx context.Context, shard int16) error {
 		if fault.CodeOf(failed) == fault.NotFound { // the lifecycle belongs to another workspace
 			continue
 		}
-		if failed == nil {
+		if failed == nil && s.config.Table == nil { // a row of a user table is adopted by its own status
 			failed = s.adoptOne(ctx, b.engine, store.Partition{Shard: shard, Workspace: f.Workspace}, f.ID, f.Status)
 		}
 		err = errors.Join(err, failed)

@@ -174,6 +174,22 @@ func (c *Claim) Settle(ctx context.Context, o Outcome, data json.RawMessage, f f
 		return c.Entity, fault.New(fault.Validation, "entity %q is a row in the program's own table: change the row in the transaction", c.Entity.ID)
 	}
 	w.data = data
+	return c.settle(ctx, w, f)
+}
+
+// SettlePatch ends the claim with success, as [Claim.Settle] does, and applies a merge patch to the entity's data, or to
+// the columns of its row that may be set. An empty patch changes nothing.
+func (c *Claim) SettlePatch(ctx context.Context, patch json.RawMessage, f func(context.Context, *store.Tx) error) (Entity, error) {
+	w := &work{requester: c.t.entity.Claim.Requester}
+	if len(patch) > 0 {
+		if err := c.t.patch(w, c.t.entity, patch); err != nil {
+			return c.Entity, err
+		}
+	}
+	return c.settle(ctx, w, f)
+}
+
+func (c *Claim) settle(ctx context.Context, w *work, f func(context.Context, *store.Tx) error) (Entity, error) {
 	if f != nil {
 		w.commits = append(w.commits, f)
 	}

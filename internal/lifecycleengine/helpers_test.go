@@ -15,7 +15,7 @@ func (p part) Register(ctx context.Context, e *holdfast.Engine) error { return p
 
 // serving returns a part that serves published lifecycles.
 func serving(r Caller) holdfast.Part {
-	return part(func(_ context.Context, e *engine.Engine) error { return ServePublished(e, r) })
+	return part(func(ctx context.Context, e *engine.Engine) error { return ServePublished(ctx, e, r, nil) })
 }
 
 // handling returns a lifecycle with one handler, covered by the standard janitor.

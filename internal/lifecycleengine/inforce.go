@@ -129,6 +129,18 @@ var listPublishedVerb = store.NewVerb(store.Decl{Name: "lifecycles.list_publishe
 		return err
 	})
 
+// maxListed limits how many published lifecycles of a workspace are listed.
+const maxListed = 10_000
+
+// listPublished returns the lifecycles published into the context's workspace.
+func listPublished(ctx context.Context, d store.Doer) ([]publishedConfig, error) {
+	at, err := d.Partition(ctx, store.Read)
+	if err != nil {
+		return nil, err
+	}
+	return listPublishedVerb.DoAt(ctx, d, at, listPublishedArgs{limit: maxListed})
+}
+
 // first reports whether the first config is not yet in force but only announced, or missing.
 func (c inForce) first() bool { return c.revision == 0 || c.revision == 1 && c.wanted != "" }
 

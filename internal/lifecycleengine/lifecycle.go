@@ -176,14 +176,21 @@ func (l *Lifecycle) Covered(by ...Janitor) {
 	l.janitors, l.standard = append(l.janitors, by...), l.standard || len(by) == 0
 }
 
-// checkClaimsRecovered refuses a lifecycle with a claim that nothing recovers after a crash.
-func (c *Lifecycle) checkClaimsRecovered() error {
-	if c.standard || c.config.Janitor != nil {
+// Coverage is how expired claims are recovered: by the standard janitor, or by janitors of the program.
+type Coverage struct {
+	Standard bool
+	Janitors []Janitor
+}
+
+// checkClaimsRecovered refuses a lifecycle with a claim that nothing recovers after a crash: neither a janitor of the
+// lifecycle nor one of its module.
+func (c *Lifecycle) checkClaimsRecovered(module Coverage) error {
+	if c.standard || c.config.Janitor != nil || module.Standard {
 		return nil
 	}
 	var uncovered []string
 	for _, claim := range c.config.Claims() {
-		if c.janitorFor(claim.Into) == nil {
+		if c.janitorFor(module, claim.Into) == nil {
 			uncovered = append(uncovered, claim.Into)
 		}
 	}
@@ -191,16 +198,16 @@ func (c *Lifecycle) checkClaimsRecovered() error {
 		return nil
 	}
 	return fault.New(fault.Validation,
-		"lifecycle %q has the claim statuses %s, but no janitor recovers them after a crash: call RecoveredBy in module %q, or add janitor: {} to the config",
+		"lifecycle %q has the claim statuses %s, but no janitor recovers them after a crash: call RecoveredBy in module %q, register a ModuleJanitor for the module, or add janitor: {} to the config",
 		c.config.Workflow, strings.Join(uncovered, ", "), c.config.OwningModule).
 		With("workflow", c.config.Workflow).With("states", uncovered).With("module", c.config.OwningModule)
 }
 
-// janitorFor returns the module's own janitor for a claim status, or nil.
-func (c *Lifecycle) janitorFor(into string) *Janitor {
-	for i, j := range c.janitors {
+// janitorFor returns the janitor of the lifecycle, or else of its module, for a claim status, or nil.
+func (c *Lifecycle) janitorFor(module Coverage, into string) *Janitor {
+	for _, j := range slices.Concat(c.janitors, module.Janitors) {
 		if j.Covers == nil || slices.Contains(j.Covers(), into) {
-			return &c.janitors[i]
+			return &j
 		}
 	}
 	return nil

@@ -111,6 +111,7 @@ func (d *publishedSet) addKnown(p publishedConfig) error {
 	}
 	d.known[p.name] = claims
 	d.mu.Unlock()
+	d.addRows(p, c, handlerNames(c))
 	for _, name := range handlerNames(c)["afterEffect"] {
 		if err := d.serve(c.Workflow, name, remoteAfterEffect(c, name)); err != nil {
 			return err
@@ -132,7 +133,7 @@ func (d *publishedSet) serve(workflow, name string, def reactions.Definition) er
 	h := &reactions.Handler{Every: true, Definition: def, Kind: "http", Timeout: 2 * remotehandler.Longest,
 		Ready: func() bool {
 			urls := d.urls.Load()
-			return urls != nil && (*urls)[name]
+			return urls != nil && (*urls)[name] && d.serves(workflow)
 		},
 		Body: func(ctx context.Context, x *reactions.Delivery) error {
 			s, err := d.boundTo(ctx, workflow)
@@ -226,7 +227,7 @@ func PutConfig(ctx context.Context, e *engine.Engine, name string, config []byte
 	if err := s.registerOnce(audit.Requested(ctx), true); err != nil {
 		return Put{}, err
 	}
-	if err := b.published.addKnown(publishedConfig{name: name, config: string(config)}); err != nil {
+	if err := b.published.addKnown(publishedConfig{workspace: at.Workspace, name: name, config: string(config)}); err != nil {
 		return Put{}, err
 	}
 	now, err := getConfigVerb.DoAt(ctx, e, at, name)
@@ -247,10 +248,8 @@ func (d *publishedSet) validate(ctx context.Context, name string, config []byte)
 	for i := range c.Steps {
 		violations = append(violations, unclaimedWork(s, i)...)
 	}
-	if c.Table != nil {
-		violations = append(violations, lifecycleconfig.Violation{Rule: "table", Path: "/entity_table", Message: "entity_table is only supported in a program, not through the API"})
-	}
-	if err := s.checkClaimsRecovered(); err != nil {
+	violations = append(violations, s.tableViolations()...)
+	if err := s.checkClaimsRecovered(s.registry.modules[c.OwningModule]); err != nil {
 		violations = append(violations, lifecycleconfig.Violation{Rule: "coverage", Path: "/janitor", Message: fault.New(fault.Validation, "%s", err).Message})
 	}
 	if len(violations) > 0 {

@@ -18,7 +18,6 @@ import (
 	"github.com/holdfast-go/holdfast/internal/remote"
 	"github.com/holdfast-go/holdfast/internal/remotehandler"
 	"github.com/holdfast-go/holdfast/internal/store"
-	"github.com/holdfast-go/holdfast/internal/strictjson"
 )
 
 // A lifecycle can also be published through the API, into one workspace. Its handlers are
@@ -52,16 +51,20 @@ type RemoteAnswer struct {
 type publishedSet struct {
 	registry *registry
 	remote   Caller
-	worker   *reactions.Worker // serves after-effects whose handlers are URLs
+	worker   *reactions.Worker      // serves after-effects whose handlers are URLs
+	tables   map[string]EntityTable // by the names that configs use
 	// urls are the handlers that are URLs, across all workspaces. The worker reads
 	// them under its own lock, so this field is atomic instead of guarded by mu.
 	urls atomic.Pointer[map[string]bool]
 
-	mu     sync.Mutex
-	bound  map[publishedKey]*cached
-	known  map[string][]string // names across all workspaces, with all claim statuses that they ever had
-	served map[string]bool     // after-effects
-	since  map[int16]int64     // the position up to which each shard was read
+	mu       sync.Mutex
+	bound    map[publishedKey]*cached
+	known    map[string][]string     // names across all workspaces, with all claim statuses that they ever had
+	rows     map[publishedKey]string // the tables of those with rows in user tables
+	unserved map[string]bool         // names that some workspace uses with a table that this node does not know
+	served   map[string]bool         // after-effects
+	withheld map[publishedKey]bool   // their handlers
+	since    map[int16]int64         // the position up to which each shard was read
 }
 
 type publishedKey struct{ workspace, name string }
@@ -104,6 +107,9 @@ func (d *publishedSet) boundTo(ctx context.Context, name string) (*bound, error)
 	if err != nil {
 		return nil, err
 	}
+	if _, broken := s.store.(noTable); broken { // looked up again, because the table may be repaired
+		return s, nil
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if len(d.bound) >= maxBound {
@@ -117,15 +123,6 @@ func unknown(name string) error {
 	return fault.New(fault.NotFound, "lifecycle %q does not exist", name)
 }
 
-// listPublished returns the lifecycles published into the context's workspace.
-func listPublished(ctx context.Context, d store.Doer) ([]publishedConfig, error) {
-	at, err := d.Partition(ctx, store.Read)
-	if err != nil {
-		return nil, err
-	}
-	return listPublishedVerb.DoAt(ctx, d, at, listPublishedArgs{limit: maxBound})
-}
-
 // build builds, from a config and the handlers of the context's workspace, the lifecycle that
 // a program would have defined. more are handlers by kind that the config does not name.
 func (d *publishedSet) build(ctx context.Context, text []byte, more map[string][]string) (*bound, error) {
@@ -135,7 +132,10 @@ func (d *publishedSet) build(ctx context.Context, text []byte, more map[string][
 	}
 	s := &bound{engine: d.registry.engine, registry: d.registry, registering: make(chan struct{}, 1)}
 	s.Lifecycle = &Lifecycle{config: c, text: string(text), handlers: make(map[string]*handler), workspaces: []string{store.WorkspaceOf(ctx)}, bound: s}
-	s.store = &builtinTable{bound: s}
+	var err error
+	if s.store, err = d.storeOf(ctx, s); err != nil {
+		return nil, err
+	}
 	for kind, names := range handlerNames(c) {
 		for _, name := range append(names, more[kind]...) {
 			h, err := remotehandler.Get(ctx, d.registry.engine, name)
@@ -146,7 +146,7 @@ func (d *publishedSet) build(ctx context.Context, text []byte, more map[string][
 			if err != nil {
 				return nil, err
 			}
-			s.handlers[name] = d.handler(kind, c, store.WorkspaceOf(ctx), h)
+			s.handlers[name] = d.handler(kind, s, store.WorkspaceOf(ctx), h)
 			if kind == "afterEffect" {
 				s.afters = append(s.afters, remoteAfterEffect(c, name))
 			}
@@ -182,7 +182,7 @@ func undeclared(kind, name string) *handler {
 }
 
 // handler returns the handler that calls a remote one.
-func (d *publishedSet) handler(kind string, c *lifecycleconfig.Config, workspace string, h remotehandler.Handler) *handler {
+func (d *publishedSet) handler(kind string, s *bound, workspace string, h remotehandler.Handler) *handler {
 	made := &handler{Handler: lifecycleconfig.Handler{Kind: kind, Safety: lifecycleconfig.Safety(h.Safety), Timeout: h.Timeout}, name: h.Name, unknown: effects.Policy(h.OnUnknown)}
 	if h.Kind == "worker" {
 		made.queue = entities.Workers(workspace, h.Name)
@@ -190,7 +190,7 @@ func (d *publishedSet) handler(kind string, c *lifecycleconfig.Config, workspace
 	}
 	made.body = func(ctx context.Context, w *work) error {
 		var err error
-		call := RemoteCall{h, remote.Task{Kind: kind, Lifecycle: c.Workflow, Entity: &w.entity, StepKey: w.step, Requester: w.requester,
+		call := RemoteCall{h, remote.Task{Kind: kind, Lifecycle: s.config.Workflow, Entity: &w.entity, StepKey: w.step, Requester: w.requester,
 			Operation: w.operation, Epoch: w.entity.Claim.Epoch, Attempt: w.attempt, Input: w.input}}
 		var a RemoteAnswer
 		if kind == "action" && w.doubtful && h.OnUnknown == string(effects.Probe) {
@@ -211,12 +211,12 @@ func (d *publishedSet) handler(kind string, c *lifecycleconfig.Config, workspace
 		case "action":
 			w.output = a.Output
 		case "afterEffect":
-			err = retriable(err, c.AfterEffects[h.Name])
+			err = retriable(err, s.config.AfterEffects[h.Name])
 		}
 		if err != nil || len(a.State) == 0 || kind != "action" {
 			return err
 		}
-		if w.data, err = strictjson.Merge(w.entity.Data, a.State); err != nil { // the handler has acted, whatever it returned
+		if err = s.patch(w, w.entity, a.State); err != nil { // the handler has acted, whatever it returned
 			return fmt.Errorf("%w: the returned state cannot be applied: %w", ErrNoResponse, err)
 		}
 		return nil

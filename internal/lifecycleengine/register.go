@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/audit"
 	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/entities"
+	"github.com/holdfast-go/holdfast/internal/lifecycleconfig"
 	"github.com/holdfast-go/holdfast/internal/reactions"
 	"github.com/holdfast-go/holdfast/internal/store"
 )
@@ -133,6 +134,9 @@ func (s *bound) register(ctx context.Context, replace bool) error {
 		if now.config == s.text && now.wanted == "" {
 			return nil
 		}
+		if err := s.checkSameTable(now); err != nil {
+			return err
+		}
 		if now.revision > 0 && !replace {
 			return s.revertStaleChange(ctx, at, now)
 		}
@@ -143,6 +147,37 @@ func (s *bound) register(ctx context.Context, replace bool) error {
 		}
 	}
 	return fault.New(fault.Concurrency, "the config of lifecycle %q was changed concurrently during every attempt: try again", s.config.Workflow)
+}
+
+// checkSameTable refuses to move the entities of a published lifecycle to another table.
+func (s *bound) checkSameTable(now inForce) error {
+	was, _ := lifecycleconfig.Parse([]byte(now.config))
+	if s.bound == nil || now.revision == 0 || now.first() || was == nil || was.TableName() == s.config.TableName() {
+		return nil
+	}
+	return tableFault(s.config.Workflow, "the entity_table of a lifecycle cannot be changed, because its entities would stay behind: publish the config under another name")
+}
+
+// checkTableUnshared refuses a table that another published lifecycle of the workspace uses: two lifecycles would not
+// exclude each other. The transaction holds the registry's row, so no other config is published meanwhile.
+func (s *bound) checkTableUnshared(ctx context.Context, tx *store.Tx) error {
+	if s.bound == nil || s.config.Table == nil {
+		return nil
+	}
+	all, err := listPublished(ctx, tx)
+	for _, x := range all {
+		c, _ := lifecycleconfig.Parse([]byte(x.config))
+		if x.name != s.config.Workflow && c != nil && c.TableName() == s.config.TableName() {
+			return tableFault(s.config.Workflow, fmt.Sprintf("table %q already has the entities of lifecycle %q: use another table", s.config.TableName(), x.name))
+		}
+	}
+	return err
+}
+
+func tableFault(workflow, message string) error {
+	f := fault.New(fault.Validation, "invalid lifecycle config: table /entity_table: %s", message).With("workflow", workflow)
+	f.Violations = []fault.Violation{{Rule: "table", Path: "/entity_table", Message: message}}
+	return f
 }
 
 // change replaces a config. If the change could strand entities, it is announced first. An
@@ -189,6 +224,9 @@ func (s *bound) change(ctx context.Context, at store.Partition, now, next inForc
 func (s *bound) put(ctx context.Context, at store.Partition, expected int64, c inForce, was *inForce) (revision int64, err error) {
 	err = s.withNewRevision(ctx, func(ctx context.Context, tx *store.Tx) error {
 		var err error
+		if err := s.checkTableUnshared(ctx, tx); err != nil {
+			return err
+		}
 		if revision, err = putConfigVerb.DoAt(ctx, tx, at, putArgs{s.config.Workflow, expected, c}); err == nil && revision == 0 {
 			err = fault.New(fault.Concurrency, "the config of lifecycle %q was changed concurrently: try again", s.config.Workflow)
 		}
@@ -327,12 +365,9 @@ func (o *userTable) strands(ctx context.Context, was, next string, flipped []str
 	if len(statuses) == 0 {
 		return nil, nil
 	}
-	rows, err := o.table.In(ctx, statuses, strandLimit)
+	rows, err := o.table.In(ctx, store.WorkspaceOf(ctx), statuses, strandLimit)
 	counts := make(map[string]int64)
 	for _, row := range rows {
-		if o.space == "" && row.Workspace != store.WorkspaceOf(ctx) {
-			continue
-		}
 		if !slices.Contains(gone, row.Status) { // a claimed entity is counted by its operation
 			side, failed := entities.Get(ctx, o.bound.engine, o.bound.config.Workflow, row.ID)
 			if failed == nil && side.Claim.Phase != entities.Free {

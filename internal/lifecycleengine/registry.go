@@ -25,8 +25,9 @@ type registry struct {
 	strayCursor map[int16][3]string  // the position of the scan for strays in each shard
 	swept       map[string]time.Time // the last sweep of a lifecycle, by its own interval
 
-	published  *publishedSet // nil, or set before the engine runs
-	stuckAfter time.Duration // 0 for the default; set before the engine runs
+	published  *publishedSet       // nil, or set before the engine runs
+	stuckAfter time.Duration       // 0 for the default; set before the engine runs
+	modules    map[string]Coverage // by owning_module; set before parts are registered
 	once       sync.Once
 }
 
@@ -34,12 +35,23 @@ type registryKey struct{}
 
 func registryOf(e *engine.Engine) *registry {
 	return e.Shared(registryKey{}, func() any {
-		return &registry{engine: e, bound: make(map[string]*bound), strayCursor: make(map[int16][3]string), swept: make(map[string]time.Time)}
+		return &registry{engine: e, bound: make(map[string]*bound), strayCursor: make(map[int16][3]string), modules: make(map[string]Coverage), swept: make(map[string]time.Time)}
 	}).(*registry)
 }
 
 // SetStuckAfter sets how long an unrenewed claim is held if its config does not set it.
 func SetStuckAfter(e *engine.Engine, d time.Duration) { registryOf(e).stuckAfter = d }
+
+// CoverModule declares that the expired claims of all lifecycles of a module are recovered: by the given janitors, or by the
+// standard janitor if none is given.
+func CoverModule(e *engine.Engine, module string, by ...Janitor) error {
+	modules := registryOf(e).modules
+	if _, taken := modules[module]; taken || module == "" {
+		return fault.New(fault.Validation, "module %q has two janitors or an empty name: register one janitor for each module", module)
+	}
+	modules[module] = Coverage{Standard: len(by) == 0, Janitors: by}
+	return nil
+}
 
 func (b *registry) boundTo(name string) *bound {
 	b.mu.Lock()
@@ -58,7 +70,7 @@ func (b *registry) names() (all []string) {
 	return all
 }
 
-// publishedClaims returns the published lifecycles that this node knows, except those that the
+// publishedClaims returns the published lifecycles that this node serves, except those that the
 // program defines itself, with their claim statuses across all workspaces.
 func (b *registry) publishedClaims() map[string][]string {
 	all := make(map[string][]string)
@@ -68,7 +80,7 @@ func (b *registry) publishedClaims() map[string][]string {
 	b.published.mu.Lock()
 	defer b.published.mu.Unlock()
 	for name, claims := range b.published.known {
-		if b.boundTo(name) == nil {
+		if b.boundTo(name) == nil && !b.published.unserved[name] {
 			all[name] = claims
 		}
 	}

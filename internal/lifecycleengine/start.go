@@ -15,23 +15,23 @@ import (
 	"github.com/holdfast-go/holdfast/internal/wake"
 )
 
-// Check checks the lifecycle without a database.
-func (c *Lifecycle) Check() error {
-	_, err := c.check()
+// Check checks the lifecycle for an engine without the database.
+func (c *Lifecycle) Check(e *engine.Engine) error {
+	_, err := c.check(e)
 	return err
 }
 
-func (c *Lifecycle) check() (warnings []lifecycleconfig.Violation, err error) {
+func (c *Lifecycle) check(e *engine.Engine) (warnings []lifecycleconfig.Violation, err error) {
 	violations, warnings := c.config.Lint(c.declared())
 	if len(violations) > 0 {
 		err = invalidConfig(violations)
 	}
-	return warnings, errors.Join(err, c.bad, c.checkClaimsRecovered(), c.checkDeliveries())
+	return warnings, errors.Join(err, c.bad, c.checkClaimsRecovered(registryOf(e).modules[c.config.OwningModule]), c.checkDeliveries())
 }
 
 // Start checks the lifecycle and registers it with an engine that is being opened.
 func (c *Lifecycle) Start(ctx context.Context, e *engine.Engine) error {
-	warnings, err := c.check()
+	warnings, err := c.check(e)
 	if err != nil {
 		return err
 	}
@@ -75,13 +75,17 @@ func (b *registry) start() {
 	})
 }
 
-// ServePublished makes an engine serve lifecycles that are published through the API. It must be called before the engine runs.
-func ServePublished(e *engine.Engine, r Caller) error {
+// ServePublished makes an engine serve lifecycles that are published through the API. It must be called before the engine
+// runs. The configs may name the given user tables; a table that cannot be used is an error.
+func ServePublished(ctx context.Context, e *engine.Engine, r Caller, tables map[string]EntityTable) error {
 	b := registryOf(e)
 	if b.published != nil {
 		return fault.New(fault.Conflict, "this engine already serves published lifecycles")
 	}
-	b.published = &publishedSet{registry: b, remote: r, worker: reactions.CallingWorker(e), bound: make(map[publishedKey]*cached), known: make(map[string][]string), served: make(map[string]bool), since: make(map[int16]int64)}
+	if err := checkTables(ctx, e, tables); err != nil {
+		return err
+	}
+	b.published = &publishedSet{registry: b, remote: r, tables: tables, rows: make(map[publishedKey]string), unserved: make(map[string]bool), withheld: make(map[publishedKey]bool), worker: reactions.CallingWorker(e), bound: make(map[publishedKey]*cached), known: make(map[string][]string), served: make(map[string]bool), since: make(map[int16]int64)}
 	b.start()
 	e.Background(b.published.learn)
 	remotehandler.Watch(e)

@@ -38,6 +38,9 @@ func (r Remote) Owns(id string) bool { return strings.HasPrefix(id, taskPrefix) 
 // Offer returns the offer of steps for the claim's handlers.
 func (r Remote) Offer(_ context.Context, c remote.Claim) (remote.Offer, error) {
 	var queues, topics []string
+	if d := registryOf(r.Engine).published; d != nil {
+		c.Handlers = d.servedHandlers(c.Workspace, c.Handlers)
+	}
 	for _, name := range c.Handlers {
 		queue := entities.Workers(c.Workspace, name)
 		queues, topics = append(queues, queue), append(topics, entities.QueueTopic(queue))
@@ -138,6 +141,12 @@ func (r Remote) giveOut(ctx context.Context, d store.Doer, at store.Partition, x
 		}
 		if name.probe = body.State == effects.Begun && h.unknown == effects.Probe; name.probe { // begun by an earlier attempt
 			kind = kindProbe
+		}
+	}
+	if o, ok := s.store.(*userTable); ok {
+		tx, _ := d.(*store.Tx)
+		if err := o.refresh(ctx, tx, &x.Entity); err != nil {
+			return remote.Task{}, err
 		}
 	}
 	if limit := t.stageTimeout(x.Claim.Stage); lease > limit { // a lease does not exceed the timeout
@@ -292,7 +301,7 @@ func (r Remote) complete(ctx context.Context, h remote.Lease, done remote.Result
 	}
 	w := &work{requester: t.entity.Claim.Requester, output: done.Output}
 	if len(done.State) > 0 {
-		if w.data, err = strictjson.Merge(t.now.Data, done.State); err != nil {
+		if err := t.patch(w, t.now, done.State); err != nil {
 			return e, err
 		}
 	}

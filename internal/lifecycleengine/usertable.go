@@ -8,8 +8,10 @@ import (
 	"strings"
 
 	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/entities"
 	"github.com/holdfast-go/holdfast/internal/events"
+	"github.com/holdfast-go/holdfast/internal/lifecycleconfig"
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
@@ -17,7 +19,7 @@ func (s *bound) newStore(ctx context.Context) (entityStore, error) {
 	if s.config.Table == nil {
 		return &builtinTable{bound: s}, nil
 	}
-	return newUserTable(ctx, s)
+	return newUserTable(ctx, s, EntityTable{Table: *s.config.Table})
 }
 
 // userTable is a table of the user's. Its row has the status and the version, which the user may
@@ -30,21 +32,42 @@ type userTable struct {
 	bound *bound
 	table store.UserTable
 	space string // the workspace of the whole table, or "" if rows have their own
+	// only is the workspace of a lifecycle that was published through the API: rows of other workspaces are not
+	// its entities. It is "" for a lifecycle of a program.
+	only  string
+	write []string // the columns that handlers may set through the API
 }
 
-func newUserTable(ctx context.Context, s *bound) (*userTable, error) {
-	tables, ok := s.engine.Runner().Base().(store.UserTables)
+// EntityTable is a user table, with the columns that remote handlers may set.
+type EntityTable struct {
+	lifecycleconfig.Table
+	Write []string
+}
+
+// open opens the table.
+func (t EntityTable) open(ctx context.Context, e *engine.Engine) (store.UserTable, error) {
+	tables, ok := e.Runner().Base().(store.UserTables)
 	if !ok {
 		return nil, fault.New(fault.Validation, "this database does not support user tables: remove entity_table from the config")
 	}
-	t := s.config.Table
-	o := &userTable{bound: s, space: t.InWorkspace}
-	if t.Workspace == "" && o.space == "" {
-		o.space = store.DefaultWorkspace
+	return tables.OpenTable(ctx, store.Table{Name: t.Name, ID: cmp.Or(t.ID, "id"), Status: cmp.Or(t.Status, "status"),
+		Version: cmp.Or(t.Version, "version"), Workspace: t.Workspace, Write: t.Write})
+}
+
+// workspace returns the workspace of the whole table, or "" if rows have their own.
+func (t EntityTable) workspace() string {
+	if t.Workspace != "" {
+		return ""
 	}
-	var err error
-	o.table, err = tables.OpenTable(ctx, store.Table{Name: t.Name, ID: cmp.Or(t.ID, "id"), Status: cmp.Or(t.Status, "status"),
-		Version: cmp.Or(t.Version, "version"), Workspace: t.Workspace})
+	return cmp.Or(t.InWorkspace, store.DefaultWorkspace)
+}
+
+func newUserTable(ctx context.Context, s *bound, t EntityTable) (o *userTable, err error) {
+	o = &userTable{bound: s, space: t.workspace(), write: t.Write}
+	if s.bound != nil {
+		o.only = store.WorkspaceOf(ctx)
+	}
+	o.table, err = t.open(ctx, s.engine)
 	return o, err
 }
 
@@ -323,7 +346,7 @@ func (o *userTable) adopt(ctx context.Context) (n int, err error) {
 	if len(claims) == 0 {
 		return 0, nil
 	}
-	rows, err := o.table.In(ctx, claims, adoptLimit)
+	rows, err := o.table.In(ctx, o.only, claims, adoptLimit)
 	for _, row := range rows {
 		space := row.Workspace
 		if o.space != "" {

@@ -63,7 +63,7 @@ type Task struct {
 	ID      string
 	Epoch   int64
 	Handler string
-	Kind    string // validation, action, probe, afterEffect, reaction, batchItem or runStep
+	Kind    string // validation, action, probe, afterEffect, reaction, batchItem, undoItem or runStep
 	Attempt int
 	Until   time.Time
 	// Operation is the same for every attempt: the idempotency key for other systems.
@@ -82,6 +82,8 @@ type Task struct {
 	// Fields of a batch item.
 	Batch, Item    string
 	ArtifactPrefix string
+	ItemStatus     string          // of an undo
+	Output         json.RawMessage // of the item that is undone; may be empty
 
 	// Fields of a run step.
 	Run, Step       string
@@ -91,7 +93,7 @@ type Task struct {
 
 // size returns the number of bytes in a task's documents.
 func (t *Task) size() int {
-	n := len(t.Input) + len(t.RunInput) + len(t.State)
+	n := len(t.Input) + len(t.RunInput) + len(t.State) + len(t.Output)
 	if t.Entity != nil {
 		n += len(t.Entity.Data)
 	}

@@ -28,10 +28,10 @@ import (
 // remoteHandlers accepts lifecycles whose handlers are workers.
 type remoteHandlers struct{}
 
-func (remoteHandlers) Register(_ context.Context, e *holdfast.Engine) error {
-	return lifecycleengine.ServePublished(engine.Of(e), func(context.Context, lifecycleengine.RemoteCall) (lifecycleengine.RemoteAnswer, error) {
+func (remoteHandlers) Register(ctx context.Context, e *holdfast.Engine) error {
+	return lifecycleengine.ServePublished(ctx, engine.Of(e), func(context.Context, lifecycleengine.RemoteCall) (lifecycleengine.RemoteAnswer, error) {
 		panic("no handler has a URL")
-	})
+	}, nil)
 }
 
 const job = `{

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"encoding/json"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -17,9 +18,10 @@ type Table struct {
 	Status    string
 	Version   string
 	Workspace string
+	Write     []string // further columns that may be written
 }
 
-// Columns returns the names of the configured columns.
+// Columns returns the names of the configured columns, without those of Write.
 func (t Table) Columns() []string {
 	all := []string{t.ID, t.Status, t.Version}
 	if t.Workspace != "" {
@@ -31,7 +33,7 @@ func (t Table) Columns() []string {
 // Check validates the column names and the parts of the table's name, without reading the database. A name has
 // at most longest bytes; same reports whether two names refer to the same column.
 func (t Table) Check(longest int, same func(a, b string) bool, names ...string) error {
-	columns := t.Columns()
+	columns := append(t.Columns(), t.Write...)
 	if slices.Contains(append(columns[:3:3], names[len(names)-1]), "") {
 		return fault.New(fault.Validation, "table %q: set a name and the columns for id, status and version", t.Name)
 	}
@@ -85,6 +87,9 @@ type UserTable interface {
 	// Move changes the status of a row from one status to another and increments its version, which it returns. If
 	// the row has another status, or another version than the one in want, nothing is changed and moved is false.
 	Move(ctx context.Context, conn Conn, workspace, id, from, to string, want *int64) (version int64, moved bool, err error)
-	// In returns rows that are in one of the statuses, without their data.
-	In(ctx context.Context, statuses []string, limit int) ([]UserRow, error)
+	// Write sets columns of a row to values in JSON. The columns must be listed in [Table.Write].
+	Write(ctx context.Context, conn Conn, workspace, id string, values map[string]json.RawMessage) (found bool, err error)
+	// In returns rows that are in one of the statuses, without their data: those of a workspace or, if it is "" or the
+	// table has no such column, all.
+	In(ctx context.Context, workspace string, statuses []string, limit int) ([]UserRow, error)
 }

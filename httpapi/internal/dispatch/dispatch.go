@@ -9,6 +9,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"net/http"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -39,13 +40,14 @@ import (
 type Part struct {
 	SecretKeys [][]byte
 	Policy     egress.Policy
+	Tables     map[string]lifecycleengine.EntityTable // user tables that published lifecycles may name
 }
 
 type partKey struct{}
 
 // same reports whether two parts call handlers in the same way.
 func (p Part) same(q Part) bool {
-	return slices.EqualFunc(p.SecretKeys, q.SecretKeys, bytes.Equal) && slices.Equal(p.Policy.Allow, q.Policy.Allow)
+	return slices.EqualFunc(p.SecretKeys, q.SecretKeys, bytes.Equal) && slices.Equal(p.Policy.Allow, q.Policy.Allow) && reflect.DeepEqual(p.Tables, q.Tables)
 }
 
 // Register implements [holdfast.Part]. Each API of an engine registers it, and the first one calls the handlers.
@@ -54,7 +56,7 @@ func (p Part) Register(ctx context.Context, hf *holdfast.Engine) error {
 	first := false
 	if known := e.Shared(partKey{}, func() any { first = true; return p }).(Part); !first {
 		if !p.same(known) {
-			return fault.New(fault.Validation, "all APIs of an engine must have the same SecretKeys and AllowPrivate, because they share the calls of handlers")
+			return fault.New(fault.Validation, "all APIs of an engine must have the same SecretKeys, AllowPrivate and EntityTables, because they share the calls of handlers")
 		}
 		return nil
 	}
@@ -70,6 +72,7 @@ func (p Part) Register(ctx context.Context, hf *holdfast.Engine) error {
 	items := &batchengine.Worker{Engine: e, Hub: e.Hub(), Log: e.Log(), Name: e.Node(), Kind: "http", Topics: []string{batchengine.Made, remotehandler.Topic}, MaxConcurrency: calledAtOnce, ByHandler: true,
 		Handlers: s.urls, Body: s.item}
 	e.Background(items.Run)
+	batchengine.CleanupOf(e).CallURL = s.undo
 	e.Background(newStepper(s).run)
 	if !runengine.LocalOf(e).Has(runengine.CallHandler) { // the program may have its own
 		if err := run.Calls(httpcall.With(p.Policy.Guarded())).Register(ctx, hf); err != nil {
@@ -79,7 +82,7 @@ func (p Part) Register(ctx context.Context, hf *holdfast.Engine) error {
 	if err := batch.Maintenance().Register(ctx, hf); err != nil {
 		return err
 	}
-	return lifecycleengine.ServePublished(e, c.call)
+	return lifecycleengine.ServePublished(ctx, e, c.call, p.Tables)
 }
 
 // NoBox returns the error for a secret that cannot be encrypted because there is no key.
@@ -113,7 +116,7 @@ func (c *caller) call(ctx context.Context, x lifecycleengine.RemoteCall) (lifecy
 // callOf converts a task to the body of a call.
 func callOf(t remote.Task) wire.HandlerCall {
 	call := wire.HandlerCall{Kind: t.Kind, Attempt: t.Attempt, IdempotencyKey: t.Operation, Input: t.Input, StepKey: t.StepKey, Requester: t.Requester,
-		Reaction: t.Reaction, Batch: t.Batch, Item: t.Item, ArtifactPrefix: t.ArtifactPrefix, Run: t.Run, Step: t.Step, Visit: t.Visit, State: t.State, RunInput: t.RunInput}
+		Reaction: t.Reaction, Batch: t.Batch, Item: t.Item, ArtifactPrefix: t.ArtifactPrefix, ItemStatus: t.ItemStatus, Output: t.Output, Run: t.Run, Step: t.Step, Visit: t.Visit, State: t.State, RunInput: t.RunInput}
 	if t.Entity != nil {
 		call.Entity = new(shapes.Entity(t.Lifecycle, lifecycleengine.Public(*t.Entity)))
 	}

@@ -124,6 +124,21 @@ func (s *urlDispatcher) urls() []string {
 	return nil
 }
 
+// undo calls a URL to undo an item of a batch.
+func (s *urlDispatcher) undo(ctx context.Context, x batchengine.Swept) error {
+	h, err := remotehandler.Get(ctx, s.engine, x.Handler)
+	if err != nil {
+		return err
+	}
+	if h.Kind != "http" { // changed since the item was taken
+		return fault.New(fault.Unavailable, "handler %q is no longer an http handler", h.Name)
+	}
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(h.Timeout, lease.Timeout))
+	defer cancel()
+	_, err = s.send(ctx, h, callOf(x.Remote(x.Until)))
+	return err
+}
+
 // item calls a URL for an item of a batch.
 func (s *urlDispatcher) item(ctx context.Context, t batchengine.Taken) ([]byte, []batchengine.Commit, error) {
 	h, err := remotehandler.Get(ctx, s.engine, t.Handler)

@@ -46,7 +46,7 @@ func Event(e events.Event) wire.Event {
 // Task converts a task for its worker.
 func Task(t remote.Task) wire.Task {
 	w := wire.Task{ID: t.ID, Epoch: t.Epoch, Handler: t.Handler, Kind: t.Kind, Input: remote.OrNull(t.Input), Attempt: t.Attempt, Until: At(t.Until), IdempotencyKey: t.Operation,
-		Context: wire.TaskContext{StepKey: t.StepKey, Requester: t.Requester, Reaction: t.Reaction, Batch: t.Batch, Item: t.Item, ArtifactPrefix: t.ArtifactPrefix,
+		Context: wire.TaskContext{StepKey: t.StepKey, Requester: t.Requester, Reaction: t.Reaction, Batch: t.Batch, Item: t.Item, ArtifactPrefix: t.ArtifactPrefix, ItemStatus: t.ItemStatus, Output: t.Output,
 			Run: t.Run, Step: t.Step, Visit: t.Visit}}
 	if t.Entity != nil {
 		w.Context.Entity = new(Entity(t.Lifecycle, lifecycleengine.Public(*t.Entity)))
