@@ -6,7 +6,10 @@ import (
 
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/httpapi"
+	"github.com/holdfast-go/holdfast/internal/engine"
+	"github.com/holdfast-go/holdfast/internal/entities"
 	"github.com/holdfast-go/holdfast/internal/runengine"
+	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/wire"
 )
 
@@ -44,6 +47,15 @@ func TestReleaseOfAnEntitysOperation(t *testing.T) {
 		id, token = second.Entity.Claim.Operation, "claims/"+second.Claim.Token
 		d.want(d.ask("POST", token+"/effects", wire.EffectCall{Name: "charge"}, nil), 200, "")
 		d.want(d.ask("POST", "operations/"+id+"/release", wire.ReleaseOperation{}, nil), 409, fault.EffectUnresolved)
+		at, err := engine.Of(d.engine).Partition(t.Context(), store.Write)
+		if err != nil {
+			t.Fatal(err)
+		}
+		// The statement decides by the row too: an effect may begin after the operation was read.
+		late := entities.WithdrawArgs{Ticket: entities.Ticket{Lifecycle: "invoice", ID: "i", Operation: id, Epoch: second.Claim.Epoch}, Outcome: "released", Release: true}
+		if _, done, err := entities.Withdraw(t.Context(), engine.Of(d.engine), at, late); done || err != nil {
+			t.Errorf("the statement released an operation with a begun effect: %v, %v", done, err)
+		}
 		d.want(d.ask("POST", token+"/effects", wire.EffectCall{Name: "charge", Result: json.RawMessage("1")}, nil), 200, "")
 		d.want(d.ask("POST", "operations/"+id+"/release", wire.ReleaseOperation{}, nil), 409, fault.EffectUnresolved)
 		d.want(d.ask("POST", token+"/settle", wire.Settle{Outcome: "success"}, nil), 200, "") // its holder has not lost it
