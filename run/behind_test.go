@@ -436,7 +436,7 @@ func TestAHolderThatIsBehindLosesItsLease(t *testing.T) {
 		}
 		var done sync.WaitGroup
 		done.Go(func() {
-			if _, err := run.WorkerOf(e).Once(t.Context(), store.Partition{}); err != nil {
+			if _, err := run.WorkerOf(e).Step(t.Context(), store.Partition{}); err != nil {
 				t.Error(err)
 			}
 		})

@@ -109,7 +109,7 @@ func (h driver) drive(id string) error {
 		return err
 	}
 	for range 100 {
-		found, err := run.WorkerOf(h.e).Once(h.ctx, at)
+		found, err := run.WorkerOf(h.e).Step(h.ctx, at)
 		if err != nil {
 			return err
 		}
@@ -293,7 +293,7 @@ func TestCrashOfPartsOfARun(t *testing.T) {
 				r, _, err := p.def.Start(ctx, e, order{"i1", 500}, run.Key("k"))
 				if err == nil && p.after != nil {
 					at, failed := engine.Of(e).Partition(ctx, store.Read)
-					if _, err = run.WorkerOf(e).Once(ctx, at); failed != nil {
+					if _, err = run.WorkerOf(e).Step(ctx, at); failed != nil {
 						err = failed
 					}
 					if err == nil {

@@ -56,7 +56,7 @@ func (b *bench) once() {
 	b.t.Helper()
 	at, err := engine.Of(b.e).Partition(b.ctx, store.Read)
 	b.ok(err)
-	_, err = run.WorkerOf(b.e).Once(b.ctx, at)
+	_, err = run.WorkerOf(b.e).Step(b.ctx, at)
 	b.ok(err)
 }
 

@@ -110,7 +110,7 @@ func (c *closing) recover(ctx context.Context, hf *holdfast.Engine) error {
 	if err != nil {
 		return err
 	}
-	_, err = streamclose.Sweep(ctx, engine.Of(hf), at.Shard)
+	_, err = streamclose.Sweep(ctx, engine.Of(hf), store.Partition{Shard: at.Shard})
 	return err
 }
 

@@ -59,7 +59,7 @@ func janitorOnce(ctx context.Context, hf *holdfast.Engine) error {
 	if err := store.Shift(ctx, engine.Of(hf), 2*time.Minute); err != nil {
 		return err
 	}
-	_, err := reactions.Sweep(ctx, engine.Of(hf), 0, func([]string) {})
+	_, err := reactions.Sweep(ctx, engine.Of(hf), store.Partition{}, func([]string) {})
 	return err
 }
 

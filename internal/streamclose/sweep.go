@@ -53,21 +53,20 @@ var (
 // SweepAll runs [Sweep] and [Prune] on every shard in use, and returns the number
 // of reopened streams.
 func SweepAll(ctx context.Context, d store.Doer) (opened int, err error) {
-	shards, err := store.Shards(ctx, d)
-	return store.OnShards(shards, err, func(at store.Partition) (int, error) {
-		n, err := Sweep(ctx, d, at.Shard)
+	return store.Sweep(ctx, d, func(at store.Partition) (int, error) {
+		n, err := Sweep(ctx, d, at)
 		_, left := Prune(ctx, d, at.Shard, sweepRows)
 		return n, errors.Join(err, left)
 	})
 }
 
-// Sweep reopens the streams of a shard whose closer's lease has expired, and
+// Sweep reopens the streams of a workspace, or of all on a shard, whose closer's lease has expired, and
 // returns their number. It may run on every node at once: a stream that another
 // node or an append has reopened is not changed.
-func Sweep(ctx context.Context, d store.Doer, shard int16) (opened int, err error) {
-	all, err := expiredVerb.DoAt(ctx, d, store.Partition{Shard: shard}, sweepLimit)
+func Sweep(ctx context.Context, d store.Doer, at store.Partition) (opened int, err error) {
+	all, err := expiredVerb.DoAt(ctx, d, at, sweepLimit)
 	for _, e := range all {
-		at := store.Partition{Shard: shard, Workspace: e.workspace}
+		at.Workspace = e.workspace
 		done, failed := reopenVerb.DoAt(ctx, d, at, reopenArgs{stream: e.stream, epoch: e.epoch, swept: true})
 		opened, err = opened+len(done), errors.Join(err, failed)
 	}
