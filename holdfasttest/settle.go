@@ -138,30 +138,28 @@ func (s *settling) waiting(ctx context.Context) (all []Waiting, err error) {
 	return all, nil
 }
 
-// Settled calls [Settle], and lets a person act on everything that waits, until nothing waits any more or the person
-// leaves the rest: person returns whether it did something about the wait. It fits [Scenario.Recover].
-func Settled(person func(ctx context.Context, hf *holdfast.Engine, w Waiting) (acted bool, err error)) func(context.Context, *holdfast.Engine) error {
-	return func(ctx context.Context, hf *holdfast.Engine) error {
-		for range settleLimit {
-			waiting, err := Settle(ctx, hf)
-			if err != nil {
-				return err
-			}
-			again := false
-			for _, w := range waiting {
-				if person == nil {
-					break
-				}
-				acted, err := person(ctx, hf, w)
-				if err != nil {
-					return fmt.Errorf("%s: %w", w, err)
-				}
-				again = again || acted
-			}
-			if !again {
-				return nil
-			}
+// Person acts on something that waits: it decides, sends a signal or resolves an effect, as a person does, and returns
+// whether it did something. In [Crash] it may have to act again, because the response of its first call was lost.
+type Person func(ctx context.Context, hf *holdfast.Engine, w Waiting) (acted bool, err error)
+
+// SettleWith calls [Settle] and lets a person act on what waits, until the person does nothing more.
+func SettleWith(ctx context.Context, hf *holdfast.Engine, person Person) error {
+	for range settleLimit {
+		waiting, err := Settle(ctx, hf)
+		if err != nil || person == nil {
+			return err
 		}
-		return fmt.Errorf("the workspace does not settle: a person acted %d times", settleLimit)
+		again := false
+		for _, w := range waiting {
+			acted, err := person(ctx, hf, w)
+			if err != nil {
+				return fmt.Errorf("%s: %w", w, err)
+			}
+			again = again || acted
+		}
+		if !again {
+			return nil
+		}
 	}
+	return fmt.Errorf("the workspace does not settle: a person acted %d times", settleLimit)
 }

@@ -493,7 +493,7 @@ func TestATransitionWaitsForTheNodeThatHasIt(t *testing.T) {
 	eachAt(t, func(t *testing.T, none *holdfast.Engine, db string) {
 		bills := lifecycle.MustParse[order]([]byte(paidConfig)).AfterEffect("Chase", func(context.Context, *lifecycle.Act[order]) error { return nil }, lifecycle.Transactional())
 		other := holdfasttest.OpenOn(t, holdfasttest.At(db), bills, run.Maintenance())
-		invoices := (&world{calls: map[string]int{}}).invoices()
+		invoices := new(world).invoices()
 		e := holdfasttest.OpenOn(t, holdfasttest.At(db), invoices, def)
 		_, err := invoices.Create(t.Context(), e, "o", order{"o", 1})
 		b := newBench(t, e, def)
