@@ -5,7 +5,7 @@ SELECT x.kind, x.name, pg_catalog.ceil(extract(epoch FROM x.at - {now}) * 1000::
   FROM (
         SELECT 'operation' AS kind, coalesce(e.queue, 'l:' || e.lifecycle) AS name, e.due_at AS at
           FROM {schema}.entity e
-         WHERE e.shard + 0 = :shard AND e.workspace = :workspace AND e.phase <> 'free' AND e.phase = 'due'
+         WHERE e.shard + 0 = :shard AND e.workspace = :workspace AND e.phase <> 'free' AND e.phase NOT IN ('held', 'uncertain') -- the index of a workspace's operations
         UNION ALL
         SELECT 'held operation', '', e.until
           FROM {schema}.entity e
@@ -33,7 +33,7 @@ SELECT x.kind, x.name, pg_catalog.ceil(extract(epoch FROM x.at - {now}) * 1000::
         UNION ALL
         SELECT 'held reaction', '', f.until
           FROM {schema}.follow f
-         WHERE f.shard + 0 = :shard AND f.workspace = :workspace AND f.holder IS NOT NULL
+         WHERE f.shard = :shard AND f.workspace = :workspace AND f.holder IS NOT NULL
         UNION ALL
         SELECT 'unfinished reaction', '', {now}
           FROM {schema}.reaction r
@@ -66,7 +66,7 @@ SELECT x.kind, x.name, pg_catalog.ceil(extract(epoch FROM x.at - {now}) * 1000::
         UNION ALL
         SELECT 'maintenance', '', b.due_at
           FROM {schema}.batch b
-         WHERE b.shard = :shard AND b.workspace = :workspace AND b.due_at IS NOT NULL
+         WHERE b.shard + 0 = :shard AND b.workspace = :workspace AND b.status NOT IN ('CANCELLED', 'COMPLETED') AND b.due_at IS NOT NULL
         UNION ALL
         SELECT 'cleaning', '', i.sweep_at
           FROM {schema}.item i
