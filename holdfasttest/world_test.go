@@ -41,7 +41,11 @@ func TestWorld(t *testing.T) {
 				err = w.Call(ctx, "first", "k")
 			}
 			holdfasttest.Advance(t, hf, time.Minute)
-			if ctx.Err() != nil { // it has crashed, or the caller has gone
+			crashed := err != nil && strings.Contains(err.Error(), "the engine has crashed")
+			if crashed && ctx.Err() == nil {
+				t.Error("the context of a crashed process has not ended")
+			}
+			if crashed || ctx.Err() != nil {
 				if err := w.Call(ctx, "after a crash", ""); err == nil || w.Count(ctx, "after a crash") != before {
 					t.Errorf("a call of a crashed process arrived: %v", err)
 				}

@@ -9,7 +9,7 @@ SELECT x.kind, x.name, pg_catalog.ceil(extract(epoch FROM x.at - {now}) * 1000::
         UNION ALL
         SELECT 'held operation', '', e.until
           FROM {schema}.entity e
-         WHERE e.shard + 0 = :shard AND e.workspace = :workspace AND e.phase <> 'free' AND e.holder IS NOT NULL
+         WHERE e.shard + 0 = :shard AND e.workspace = :workspace AND e.phase <> 'free' AND coalesce(e.holder, '') <> '' -- the same
         UNION ALL
         SELECT 'step', s.handler, s.due_at
           FROM {schema}.step s
@@ -33,7 +33,7 @@ SELECT x.kind, x.name, pg_catalog.ceil(extract(epoch FROM x.at - {now}) * 1000::
         UNION ALL
         SELECT 'held reaction', '', f.until
           FROM {schema}.follow f
-         WHERE f.shard = :shard AND f.workspace = :workspace AND f.holder IS NOT NULL
+         WHERE f.shard = :shard AND f.workspace = :workspace AND coalesce(f.holder, '') <> '' -- not the leases of all workspaces
         UNION ALL
         SELECT 'unfinished reaction', '', {now}
           FROM {schema}.reaction r
@@ -41,7 +41,7 @@ SELECT x.kind, x.name, pg_catalog.ceil(extract(epoch FROM x.at - {now}) * 1000::
         UNION ALL
         SELECT 'held stream', '', s.until
           FROM {schema}.stream s
-         WHERE s.shard = :shard AND s.workspace = :workspace AND s.holder IS NOT NULL
+         WHERE s.shard = :shard AND s.workspace = :workspace AND coalesce(s.holder, '') <> ''
         UNION ALL
         SELECT 'batch', b.handler, w.at
           FROM {schema}.batch b
