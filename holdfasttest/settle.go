@@ -87,13 +87,16 @@ func (s *settling) step(ctx context.Context) (quiet bool, err error) {
 		return false, err
 	}
 	for _, u := range s.left {
-		step := s.e.StepOf(u.WorkKind)
-		if step == nil || s.idle[u.WorkKind] && u.In <= 0 {
+		if u.Waits() {
 			continue
 		}
-		if u.In > 0 {
+		if u.In > 0 { // nothing before it is left to do
 			clear(s.idle)
 			return false, store.Shift(crash.Aside(ctx), s.e, u.In+time.Millisecond)
+		}
+		step := s.e.StepOf(u.WorkKind)
+		if step == nil || s.idle[u.WorkKind] {
+			continue
 		}
 		found, err := step(ctx, at)
 		if err != nil {
@@ -126,7 +129,7 @@ func (s *settling) waiting(ctx context.Context) (all []Waiting, err error) {
 	seen := make(map[wake.WorkKind]bool)
 	for _, u := range s.left {
 		served := s.e.StepOf(u.WorkKind) != nil && (u.Kind == wake.PausedBatch || u.Kind == wake.Batch || u.Kind == wake.Maintenance || u.Kind == wake.Cleaning)
-		if u.Name == feed.Reaction || served || seen[u.WorkKind] || u.In > 0 && !u.Waits() {
+		if u.Name == feed.Reaction || served || seen[u.WorkKind] {
 			continue
 		}
 		seen[u.WorkKind] = true
