@@ -55,7 +55,7 @@ var (
 func SweepAll(ctx context.Context, d store.Doer) (opened int, err error) {
 	return store.Sweep(ctx, d, func(at store.Partition) (int, error) {
 		n, err := Sweep(ctx, d, at)
-		_, left := Prune(ctx, d, at.Shard, sweepRows)
+		_, left := Prune(ctx, d, at, sweepRows)
 		return n, errors.Join(err, left)
 	})
 }
@@ -73,19 +73,20 @@ func Sweep(ctx context.Context, d store.Doer, at store.Partition) (opened int, e
 	return opened, err
 }
 
-// Prune deletes about limit rows of dropped events on a shard, and returns the
+// Prune deletes about limit rows of dropped events in a workspace, or in all on a shard, and returns the
 // number of deleted events. An index contains only the streams with rows to
 // delete, so nothing has to be searched. Progress is recorded after each page: if
 // that record is lost, or two nodes prune the same page, the page is deleted
 // again, which changes nothing.
-func Prune(ctx context.Context, d store.Doer, shard int16, limit int64) (deleted int64, err error) {
-	all, err := listDeletableVerb.DoAt(ctx, d, store.Partition{Shard: shard}, listDeletableArgs{Grace, sweepLimit})
+func Prune(ctx context.Context, d store.Doer, at store.Partition, limit int64) (deleted int64, err error) {
+	all, err := listDeletableVerb.DoAt(ctx, d, at, listDeletableArgs{Grace, sweepLimit})
 	for _, l := range all {
+		at.Workspace = l.workspace
 		for err == nil && l.from < l.to && deleted < limit {
 			part := l
 			part.to = min(l.to, l.from+page)
 			var recorded bool
-			recorded, err = prune(ctx, d, store.Partition{Shard: shard, Workspace: l.workspace}, part)
+			recorded, err = prune(ctx, d, at, part)
 			if !recorded { // some of its events stay for now
 				break
 			}
