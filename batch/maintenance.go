@@ -45,10 +45,16 @@ func maintenanceOf(hf *holdfast.Engine) *maintenance {
 		k.capacity = lease.NewCapacity(cleaners, e.Alone, func() { e.Hub().WakeHere(again) })
 		poll := func(kind string, look func(context.Context) (bool, error)) func(context.Context) {
 			p := wake.Poller{Hub: e.Hub(), Topics: []string{batchengine.Maintenance, again}, Log: e.Log(), Poll: look, Idle: maintenanceInterval,
-				WorkKinds: func() []wake.WorkKind { return []wake.WorkKind{{Kind: kind}} }}
+				WorkKinds: kindsOf(kind)}
 			return p.Run
 		}
 		e.Background(poll(wake.Maintenance, k.poll))
+		e.Steps(kindsOf(wake.Maintenance), func(ctx context.Context, _ store.Partition) (bool, error) { return k.poll(store.OnlyWorkspace(ctx)) })
+		e.Steps(kindsOf(wake.Cleaning), func(ctx context.Context, at store.Partition) (bool, error) {
+			defer k.cleaning.Wait()
+			n, err := k.cleanIn(ctx, at, cleaners) // capacity for one
+			return n > 0, err
+		})
 		e.Background(func(ctx context.Context) { // separate, so that a hanging cleanup delays no teardown
 			defer k.cleaning.Wait()
 			poll(wake.Cleaning, k.sweeps)(ctx)
@@ -57,6 +63,10 @@ func maintenanceOf(hf *holdfast.Engine) *maintenance {
 		e.Sweep("batches", func(ctx context.Context) (int, error) { return k.each(ctx, batchengine.ResumeAll) }, wake.WorkKind{Kind: wake.PausedBatch})
 		return k
 	}).(*maintenance)
+}
+
+func kindsOf(kind string) func() []wake.WorkKind {
+	return func() []wake.WorkKind { return []wake.WorkKind{{Kind: kind}} }
 }
 
 // Maintenance returns a part that maintains batches on an engine that has no kinds of its own. Pass
@@ -99,8 +109,7 @@ func (k *maintenance) sweeps(ctx context.Context) (found bool, err error) {
 
 // each runs a sweep on every shard.
 func (k *maintenance) each(ctx context.Context, sweep func(context.Context, store.Doer, store.Partition) (int, error)) (freed int, err error) {
-	shards, err := k.engine.Shards(ctx)
-	return store.OnShards(shards, err, func(at store.Partition) (int, error) { return sweep(ctx, k.engine, at) })
+	return store.Sweep(ctx, k.engine, func(at store.Partition) (int, error) { return sweep(ctx, k.engine, at) })
 }
 
 // clean begins to clean up after items that were given up or cancelled, one workspace after the

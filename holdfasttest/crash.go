@@ -17,6 +17,9 @@ import (
 type Scenario struct {
 	// Name, if set, makes the scenario run as a subtest with that name.
 	Name string
+	// Setup prepares each database before an engine is opened on it, such as its own tables. where is the path of a
+	// SQLite file or the URL of a PostgreSQL database. It may be nil.
+	Setup func(ctx context.Context, where string) error
 	// Parts returns the parts that the engine is opened with. It is called each time the engine is opened.
 	Parts func() []holdfast.Part
 	// Do is the client's request. After an error, or after the engine crashed, it is repeated with the same intent
@@ -25,9 +28,11 @@ type Scenario struct {
 	// Accepts lists the errors from which a retrying client learns that its request is done. They are compared with
 	// [errors.Is].
 	Accepts []error
-	// Recover performs the work that background loops do in a running program. It is called after the engine is
-	// reopened and, once the request is done, at the end. It may be nil.
+	// Recover performs the work that background loops do in a running program. It is called after each request, whether
+	// it is done or failed, and after the engine is reopened. The default, for an engine with parts, is [Settle].
 	Recover func(context.Context, *holdfast.Engine) error
+	// Person acts on what [Settle] finds waiting. It may be nil. It is not used if Recover is set.
+	Person Person
 	// Check verifies the final state and returns an error if it is wrong.
 	Check func(context.Context, *holdfast.Engine) error
 	// Pairs also runs cases with a second fault, at each point that follows a single fault. It applies only to
@@ -41,19 +46,22 @@ type Scenario struct {
 // "7:after,2:before". A failure prints the value.
 const caseVar = "HOLDFAST_CRASH_CASE"
 
-// Crash runs a scenario once for every point at which the engine accesses its database and every fault that can occur
-// there: the process crashes before or after the point; the response is lost, whether or not the point was executed;
-// or the caller's context ends. After each case, the scenario's Check must succeed, and the invariants of
+// Crash runs a scenario once for every point at which the engine accesses its database, or a handler calls the [World],
+// and every fault that can occur there: the process crashes before or after the point; the response is lost, whether or
+// not the point was executed; or the caller's context ends. When the process crashes, the contexts of its handlers end
+// and the World refuses their calls. After each case, the scenario's Check must succeed, and the invariants of
 // [holdfast.Engine.Check] must hold. A failure prints the case, the points that it reached, and a command that
 // replays it.
 //
-// HOLDFAST_TEST_LEVEL selects how many cases run: "test", the default, samples them; "check" runs every case
+// HOLDFAST_TEST_LEVEL selects how many cases run: "test", the default, runs those at calls of the World and samples the
+// others; "check" runs every case
 // with one fault on SQLite, and samples the cases on PostgreSQL and those with two faults; "crash" runs all. The sample depends on HOLDFAST_TEST_SEED and the name of the
 // test.
 //
 // The faults of a case are numbered from the point of the previous fault, so the second fault of a pair occurs during
 // the recovery from the first. Do, Recover and Check must be deterministic and use one goroutine. Crash runs the
-// scenario twice without faults and fails if the points differ.
+// scenario twice without faults and fails if the points differ. Each case has its own workspace, in which the program's
+// reactions are registered. A case in which the scenario ends its goroutine, such as with t.Fatal, has failed.
 func Crash(t *testing.T, s Scenario) {
 	t.Helper()
 	if s.Name != "" {
@@ -64,16 +72,18 @@ func Crash(t *testing.T, s Scenario) {
 }
 
 // crashers create a database for one worker.
-var crashers = map[string]func(testing.TB) holdfast.Database{
-	"sqlite": func(t testing.TB) holdfast.Database {
+var crashers = map[string]func(t testing.TB, setup func(where string)) holdfast.Database{
+	"sqlite": func(t testing.TB, setup func(string)) holdfast.Database {
 		path := SQLite(t)
+		setup(path)
 		if testlevel.Current() == testlevel.Crash { // reopened after each crash
 			return sqlite.File(path)
 		}
 		return At(path)
 	},
-	"postgres": func(t testing.TB) holdfast.Database {
+	"postgres": func(t testing.TB, setup func(string)) holdfast.Database {
 		url := PostgreSQL(t)
+		setup(url)
 		if testlevel.Current() == testlevel.Crash {
 			return postgres.URL(url)
 		}
@@ -86,6 +96,9 @@ func crashAll(t *testing.T, s Scenario) {
 	if s.Do == nil || s.Check == nil {
 		t.Fatal("a scenario requires Do and Check")
 	}
+	if s.Recover == nil && s.Parts != nil {
+		s.Recover = func(ctx context.Context, hf *holdfast.Engine) error { return SettleWith(ctx, hf, s.Person) }
+	}
 	names := s.Databases
 	if len(names) == 0 {
 		names = []string{"sqlite", "postgres"}
@@ -97,7 +110,7 @@ func crashAll(t *testing.T, s Scenario) {
 		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			d := &crashDriver{t: t, s: s, open: open, pairs: s.Pairs && name == "sqlite", slow: name == "postgres"}
+			d := &crashDriver{t: t, s: s, create: open, pairs: s.Pairs && name == "sqlite", slow: name == "postgres"}
 			if only := os.Getenv(caseVar); only != "" {
 				d.replay(only)
 				return

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -86,6 +87,7 @@ var planted = map[string]struct {
 }{
 	"marker apart": {holdfasttest.Scenario{Do: payMarkedApart, Check: paidOnce}, "0 payments, want 1"},
 	"blind retry":  {holdfasttest.Scenario{Do: countBlindly, Check: countedOnce}, "counted 2 times, want 1"},
+	"leaves":       {holdfasttest.Scenario{Do: leaveIfPaid, Check: paidOnce}, "the scenario ended its goroutine"},
 	"two at once":  {holdfasttest.Scenario{Do: payTwiceSafe, Check: paidOnce, Pairs: true}, "2 payments, want 1"},
 }
 
@@ -98,6 +100,15 @@ func payMarkedApart(ctx context.Context, hf *holdfast.Engine) error {
 	}
 	if err == nil {
 		_, err = stream.Append(ctx, hf, "payments", stream.Any, stream.Event{Name: "paid"})
+	}
+	return err
+}
+
+// leaveIfPaid ends its goroutine, as t.Fatal does, if there is a payment already.
+func leaveIfPaid(ctx context.Context, hf *holdfast.Engine) error {
+	_, err := stream.Append(ctx, hf, "payments", stream.None, stream.Event{Name: "paid"})
+	if errors.Is(err, holdfast.ErrConcurrency) {
+		runtime.Goexit()
 	}
 	return err
 }

@@ -72,12 +72,34 @@ func (w *crashWorker) shut() error {
 	return hf.Close()
 }
 
+// errLeft is the error of a case whose scenario ended its goroutine.
+var errLeft = errors.New("the scenario ended its goroutine (t.Fatal, t.Skip or runtime.Goexit): return an error instead")
+
+// runAlone runs one case in its own goroutine, so that a scenario that ends it fails this case and no other.
+func (w *crashWorker) runAlone(strikes []crash.Strike) crashResult {
+	result := make(chan crashResult, 1)
+	go func() {
+		r := crashResult{strikes: strikes, err: errLeft}
+		defer func() {
+			if errors.Is(r.err, errLeft) {
+				r.points, _ = w.plan.Disarm()
+			}
+			result <- r
+		}()
+		r = w.run(strikes)
+	}()
+	return <-result
+}
+
 // run runs one case and checks its result.
 func (w *crashWorker) run(strikes []crash.Strike) crashResult {
 	workspace := fmt.Sprintf("case-%09d", crashCases.Add(1))
 	ctx := holdfast.InWorkspace(context.Background(), workspace)
 	w.plan.Disarm()
 	err := w.alive(ctx)
+	if err == nil {
+		err = engine.Of(w.hf).Reactions().RegisterIn(ctx)
+	}
 	if err == nil {
 		w.plan.Arm(strikes...)
 		err = w.drive(ctx)
@@ -115,11 +137,15 @@ func (w *crashWorker) drive(ctx context.Context) error {
 			err = w.call(ctx, w.s.Do)
 			done = !w.plan.Dead() && (err == nil || w.accepts(err))
 		}
-		if !done {
+		if w.plan.Dead() {
 			continue
 		}
-		if err = w.call(ctx, w.s.Recover); err == nil && !w.plan.Dead() {
+		failed := err
+		if err = w.call(ctx, w.s.Recover); err == nil && done && !w.plan.Dead() {
 			return nil
+		}
+		if err == nil && !done {
+			err = failed
 		}
 	}
 	return fmt.Errorf("the scenario still fails after %d recoveries: %w", crashTries, err)

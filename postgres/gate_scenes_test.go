@@ -407,7 +407,7 @@ func (s *entityStage) calls() map[string]call {
 			return entities.TakeDue(ctx, engine.Of(e), s.at.Shard, entities.ResumeArgs{Turns: []lease.Turn{{Name: entities.QueueOf("invoice"), Workspace: s.at.Workspace}}, Leases: map[string]time.Duration{entities.QueueOf("invoice"): leaseTime}, Holder: "you", Limit: 10})
 		},
 		"recover": func(ctx context.Context, e *holdfast.Engine) (any, error) {
-			all, err := entities.Expired(ctx, engine.Of(e), s.at.Shard, []string{"invoice"})
+			all, err := entities.Expired(ctx, engine.Of(e), store.Partition{Shard: s.at.Shard}, []string{"invoice"})
 			n := 0
 			for _, l := range all {
 				var freed bool

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -28,22 +27,15 @@ const invoiceConfig = `{
   "steps": [{"step_id": 1, "step_key": "close", "status": "open", "successful_claim_state": ["closing", "open"], "successful_state": "closed", "action": "Close"}]
 }`
 
-// world is what is outside of the cases, each of which has a workspace of its own.
-type world struct {
-	mu    sync.Mutex
-	calls map[string]int
-}
+// world is what is outside of the cases.
+type world struct{ holdfasttest.World }
 
-func (w *world) call(ctx context.Context, what string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.calls[store.WorkspaceOf(ctx)+"/"+what]++
-}
-
-func (w *world) called(ctx context.Context, what string) int {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.calls[store.WorkspaceOf(ctx)+"/"+what]
+// mail sends a mail. The error of an opaque body reports that it did nothing, so one that does not know panics.
+func (w *world) mail(ctx context.Context) string {
+	if err := w.Call(ctx, "mail", ""); err != nil {
+		panic(err)
+	}
+	return "sent"
 }
 
 // writeAtEnd appends an event in the transaction that completes a step.
@@ -70,16 +62,14 @@ func (w *world) everyStepType() *run.Definition {
 		run.Signal("paid", "payment"),
 		run.Task("charge", func(ctx context.Context, in map[string]any) (string, error) {
 			return holdfast.Effect(ctx, "charge", func(ctx context.Context, key string) (string, error) {
-				w.call(ctx, "charge")
-				return fmt.Sprint("ref-", in["cents"]), nil
+				return fmt.Sprint("ref-", in["cents"]), w.Call(ctx, "charge", key)
 			})
 		}, run.Journaled(), run.Input(map[string]string{"cents": "=steps.paid.output.cents"})),
 		run.Approval("ask", "Close?", run.For("manager")),
 		run.If("may", `steps.ask.output.decision == "approved"`, "", "end"),
 		run.Fire("close", "invoice", "=input.id", "close", "system"),
 		run.Task("mail", func(ctx context.Context, _ any) (string, error) {
-			w.call(ctx, "mail")
-			return "sent", nil
+			return w.mail(ctx), nil
 		}, run.Opaque()),
 	)
 }
@@ -94,94 +84,53 @@ func (w *world) invoices() *lifecycle.Lifecycle[order] {
 	}, lifecycle.Transactional())
 }
 
-// driver moves a run manually, as the loops of a running program do.
-type driver struct {
-	w   *world
-	ctx context.Context
-	e   *holdfast.Engine
-}
-
-// drive takes a run to its end: it does what is due, and what people do at the steps that
-// wait for them. Whatever is held was left by the dead.
-func (h driver) drive(id string) error {
-	at, err := engine.Of(h.e).Partition(h.ctx, store.Read)
-	if err != nil {
-		return err
-	}
-	for range 100 {
-		found, err := run.WorkerOf(h.e).Once(h.ctx, at)
-		if err != nil {
-			return err
-		}
-		l, err := runengine.Load(h.ctx, engine.Of(h.e), id)
-		if err != nil || runengine.Over(l.Run.Status) {
-			return err
-		}
-		if found {
-			continue
-		}
-		if err := h.nudge(&l); err != nil {
-			return err
-		}
-	}
-	return errors.New("the run did not finish")
-}
-
-// nudge resolves effects, decides approvals, sends signals or advances the time.
-func (h driver) nudge(l *runengine.ClaimedStep) error {
-	switch {
-	case l.Step.Uncertain:
-		return h.resolve(l)
-	case l.Step.Status == runengine.Waiting && l.Step.Name == "paid":
-		return run.Send(h.ctx, h.e, l.Run.ID, "payment", map[string]int{"cents": 700}, run.SignalID("s1"))
-	case l.Step.Status == runengine.Waiting && l.Step.Name == "ask":
-		_, err := run.Decide(h.ctx, h.e, runengine.ApprovalID(l.Run.ID, "ask", l.Step.Visit), run.Decision{Status: run.Approved, Requester: "manager"}, run.By("ann"))
+// person does what people do at the steps that wait for them.
+func (w *world) person(ctx context.Context, e *holdfast.Engine, on holdfasttest.Waiting) (bool, error) {
+	id, step, _ := strings.Cut(on.Subject, "/")
+	switch on.Kind {
+	case "uncertainStep":
+		return true, w.resolve(ctx, e)
+	case "waitingSignal":
+		return true, run.Send(ctx, e, id, "payment", map[string]int{"cents": 700}, run.SignalID("s1"))
+	case "pendingApproval":
+		_, err := run.Decide(ctx, e, runengine.ApprovalID(id, step, 1), run.Decision{Status: run.Approved, Requester: "manager"}, run.By("ann"))
 		if errors.Is(err, holdfast.ErrConflict) { // it was, and the answer was lost
 			err = nil
 		}
-		return err
+		return true, err
 	}
-	return h.wait()
-}
-
-// wait lets all leases expire, and releases them.
-func (h driver) wait() error {
-	if err := store.Shift(h.ctx, engine.Of(h.e), time.Hour); err != nil {
-		return err
-	}
-	engine.Of(h.e).Round(h.ctx)
-	return nil
+	return false, nil
 }
 
 // resolve resolves effects as a person does who knows their outcomes.
-func (h driver) resolve(l *runengine.ClaimedStep) error {
-	var known []effects.Resolution
-	journal, err := l.Journal(h.ctx, engine.Of(h.e))
-	if err != nil {
-		return err
-	}
-	for _, x := range journal {
-		if x.State == effects.Begun {
-			what := map[string]string{"charge": "charge", effects.Body: "mail"}[x.Name]
-			k := effects.Resolution{Name: x.Name, Ordinal: x.Ordinal, State: effects.StateOf(h.w.called(h.ctx, what) > 0)}
-			if k.State == effects.Done {
-				k.Result = []byte(`"known"`)
+func (w *world) resolve(ctx context.Context, e *holdfast.Engine) error {
+	for u, err := range run.ListUncertain(ctx, e) {
+		if err != nil {
+			return err
+		}
+		var known []holdfast.Resolution
+		for _, x := range u.Effects {
+			if x.State == holdfast.EffectBegun {
+				what := map[string]string{"charge": "charge", effects.Body: "mail"}[x.Name]
+				k := holdfast.Resolution{Name: x.Name, Ordinal: x.Ordinal, State: holdfast.EffectState(effects.StateOf(w.Count(ctx, what) > 0))}
+				if k.State == holdfast.EffectDone {
+					k.Result = []byte(`"known"`)
+				}
+				known = append(known, k)
 			}
-			known = append(known, k)
+		}
+		if _, err := run.Resolve(ctx, e, u.Operation, known, run.By("ann")); err != nil && !errors.Is(err, holdfast.ErrConflict) { // the answer was lost, and it is resolved
+			return err
 		}
 	}
-	_, err = runengine.LocalOf(engine.Of(h.e)).Executor.Resolve(h.ctx, engine.Of(h.e), l.Operation(), known, "", "ann")
-	if fault.CodeOf(err) == fault.Conflict { // the answer was lost, and it is resolved
-		err = nil
-	}
-	return err
+	return nil
 }
 
 // Verifies that a run with every type of step comes to its end whatever crashes at whatever
 // point, that each step is completed once and what it writes is there once, and that each
 // effect has happened once: where it was uncertain, after a person has said so.
 func TestCrashOfARun(t *testing.T) {
-	w := &world{calls: make(map[string]int)}
+	w := new(world)
 	def := w.everyStepType()
 	holdfasttest.Crash(t, holdfasttest.Scenario{
 		Pairs: true,
@@ -194,12 +143,10 @@ func TestCrashOfARun(t *testing.T) {
 			if _, err := l.CreateAt(ctx, engine.Of(e), "i1", "", []byte(`{"id": "i1"}`), ""); err != nil && !errors.Is(err, holdfast.ErrConflict) {
 				return err
 			}
-			r, _, err := def.Start(ctx, e, order{"i1", 500}, run.Key("k"))
-			if err != nil {
-				return err
-			}
-			return driver{w, ctx, e}.drive(r.ID)
+			_, _, err = def.Start(ctx, e, order{"i1", 500}, run.Key("k"))
+			return err
 		},
+		Person: w.person,
 		Check: func(ctx context.Context, e *holdfast.Engine) error {
 			return w.check(ctx, e, def)
 		},
@@ -228,14 +175,14 @@ func (w *world) check(ctx context.Context, e *holdfast.Engine, def *run.Definiti
 // Verifies the parts of a run one by one, and what people do to it, with two faults at a time
 // too: they are few enough for that.
 func TestCrashOfPartsOfARun(t *testing.T) {
-	w := &world{calls: make(map[string]int)}
+	w := new(world)
 	note := func(name string) run.Step {
 		return run.Task(name, func(ctx context.Context, _ any) (string, error) { return name, writeAtEnd(ctx, name) }, run.Transactional())
 	}
 	parts := map[string]struct {
 		def *run.Definition
 		// after is done when the run has begun, as often as it takes.
-		after func(h driver, id string) error
+		after func(ctx context.Context, e *holdfast.Engine, id string) error
 		// ends are the statuses that the run may come to.
 		ends []string
 		did  []string // what is written once, if the run is completed
@@ -251,36 +198,36 @@ func TestCrashOfPartsOfARun(t *testing.T) {
 		"signal": {def: run.Define("signal", "1", run.Signal("paid", "payment"), note("x")), did: []string{"did/x/1"}},
 		"ask":    {def: run.Define("ask", "1", run.Approval("ask", "Yes?", run.For("manager")), note("x")), did: []string{"did/x/1"}},
 		"effect": {def: run.Define("effect", "1", run.Task("charge", func(ctx context.Context, _ any) (string, error) {
-			return holdfast.Effect(ctx, "charge", func(ctx context.Context, _ string) (string, error) {
-				w.call(ctx, "charge")
-				return "ref", nil
-			})
+			return holdfast.Effect(ctx, "charge", func(ctx context.Context, key string) (string, error) { return "ref", w.Call(ctx, "charge", key) })
 		}, run.Journaled())), does: []string{"charge"}},
 		"opaque": {def: run.Define("opaque", "1", run.Task("mail", func(ctx context.Context, _ any) (string, error) {
-			w.call(ctx, "mail")
-			return "sent", nil
+			return w.mail(ctx), nil
 		}, run.Opaque())), does: []string{"mail"}},
 		"cancel": {def: run.Define("cancel", "1", note("x"), run.Wait("nap", time.Minute), note("y")), ends: []string{"CANCELLED"},
-			after: func(h driver, id string) error { return h.command(id, runengine.Cancel, "CANCELLED") }},
+			after: func(ctx context.Context, e *holdfast.Engine, id string) error {
+				return command(ctx, e, id, runengine.Cancel, "CANCELLED")
+			}},
 		"pause": {def: run.Define("pause", "1", note("x"), note("y")), did: []string{"did/x/1", "did/y/1"},
-			after: func(h driver, id string) error {
-				if err := h.command(id, runengine.Pause, "PAUSED", "RUNNING", "COMPLETED", "PENDING", "WAITING"); err != nil {
+			after: func(ctx context.Context, e *holdfast.Engine, id string) error {
+				if err := command(ctx, e, id, runengine.Pause, "PAUSED", "RUNNING", "COMPLETED", "PENDING", "WAITING"); err != nil {
 					return err
 				}
-				return h.command(id, runengine.Resume, "RUNNING", "COMPLETED", "PENDING", "WAITING")
+				return command(ctx, e, id, runengine.Resume, "RUNNING", "COMPLETED", "PENDING", "WAITING")
 			}},
 		"retry": {def: run.Define("retry", "1", run.Task("try", func(ctx context.Context, _ any) (int, error) {
-			if w.called(ctx, "mended") == 0 {
+			if w.Count(ctx, "mended") == 0 {
 				return 0, holdfast.NonRetryable(errors.New("not yet"))
 			}
 			return 1, writeAtEnd(ctx, "try")
 		}, run.Transactional())), did: []string{"did/try/1"},
-			after: func(h driver, id string) error {
-				if err := h.drive(id); err != nil {
+			after: func(ctx context.Context, e *holdfast.Engine, id string) error {
+				if err := holdfasttest.SettleWith(ctx, e, w.person); err != nil {
 					return err
 				}
-				h.w.call(h.ctx, "mended")
-				return h.command(id, runengine.Retry, "RUNNING", "COMPLETED", "WAITING")
+				if err := w.Call(ctx, "mended", ""); err != nil {
+					return err
+				}
+				return command(ctx, e, id, runengine.Retry, "RUNNING", "COMPLETED", "WAITING")
 			}},
 	}
 	for name, p := range parts {
@@ -293,18 +240,19 @@ func TestCrashOfPartsOfARun(t *testing.T) {
 				r, _, err := p.def.Start(ctx, e, order{"i1", 500}, run.Key("k"))
 				if err == nil && p.after != nil {
 					at, failed := engine.Of(e).Partition(ctx, store.Read)
-					if _, err = run.WorkerOf(e).Once(ctx, at); failed != nil {
+					if _, err = run.WorkerOf(e).Step(ctx, at); failed != nil {
 						err = failed
 					}
 					if err == nil {
-						err = p.after(driver{w, ctx, e}, r.ID)
+						err = p.after(ctx, e, r.ID)
 					}
 				}
 				if err != nil {
 					return err
 				}
-				return driver{w, ctx, e}.drive(r.ID)
+				return holdfasttest.SettleWith(ctx, e, w.person)
 			},
+			Recover: func(context.Context, *holdfast.Engine) error { return nil }, // no run must end before it is commanded
 			Check: func(ctx context.Context, e *holdfast.Engine) error {
 				r, created, err := p.def.Start(ctx, e, order{"i1", 500}, run.Key("k"))
 				if err != nil || created || !slices.Contains(p.ends, string(r.Status)) {
@@ -324,7 +272,7 @@ func (w *world) once(ctx context.Context, e *holdfast.Engine, did, does []string
 		}
 	}
 	for _, what := range does {
-		if n := w.called(ctx, what); n != 1 {
+		if n := w.Count(ctx, what); n != 1 {
 			return fmt.Errorf("%s happened %d times, want 1", what, n)
 		}
 	}
@@ -332,10 +280,10 @@ func (w *world) once(ctx context.Context, e *holdfast.Engine, did, does []string
 }
 
 // command does a command, unless the run is past it: then it is in one of some statuses.
-func (h driver) command(id, name string, past ...string) error {
-	r, err := runengine.LocalOf(engine.Of(h.e)).Executor.Command(h.ctx, engine.Of(h.e), id, runengine.Command{Name: name})
+func command(ctx context.Context, e *holdfast.Engine, id, name string, past ...string) error {
+	r, err := runengine.LocalOf(engine.Of(e)).Executor.Command(ctx, engine.Of(e), id, runengine.Command{Name: name})
 	if fault.CodeOf(err) == fault.InvalidTransition {
-		if r, err = runengine.Get(h.ctx, engine.Of(h.e), id); err == nil && !slices.Contains(past, r.Status) {
+		if r, err = runengine.Get(ctx, engine.Of(e), id); err == nil && !slices.Contains(past, r.Status) {
 			err = fmt.Errorf("%s was refused, but the run is %s", name, r.Status)
 		}
 	}

@@ -56,7 +56,7 @@ func (b *bench) once() {
 	b.t.Helper()
 	at, err := engine.Of(b.e).Partition(b.ctx, store.Read)
 	b.ok(err)
-	_, err = run.WorkerOf(b.e).Once(b.ctx, at)
+	_, err = run.WorkerOf(b.e).Step(b.ctx, at)
 	b.ok(err)
 }
 
@@ -496,7 +496,7 @@ func TestATransitionWaitsForTheNodeThatHasIt(t *testing.T) {
 	eachAt(t, func(t *testing.T, none *holdfast.Engine, db string) {
 		bills := lifecycle.MustParse[order]([]byte(paidConfig)).AfterEffect("Chase", func(context.Context, *lifecycle.Act[order]) error { return nil }, lifecycle.Transactional())
 		other := holdfasttest.OpenOn(t, holdfasttest.At(db), bills, run.Maintenance())
-		invoices := (&world{calls: map[string]int{}}).invoices()
+		invoices := new(world).invoices()
 		e := holdfasttest.OpenOn(t, holdfasttest.At(db), invoices, def)
 		_, err := invoices.Create(t.Context(), e, "o", order{"o", 1})
 		b := newBench(t, e, def)

@@ -231,7 +231,7 @@ func TestManySignalsAimedAtTheMomentOfWaiting(t *testing.T) {
 	}
 	for found := true; found; {
 		var err error
-		if found, err = run.WorkerOf(e).Once(t.Context(), store.Partition{}); err != nil {
+		if found, err = run.WorkerOf(e).Step(t.Context(), store.Partition{}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -97,6 +97,7 @@ func (k *maintenance) start() {
 		k.addDefault(runengine.TransitionHandler, &handler{Handled: runengine.Handled{Safety: "idempotent"}, body: k.transition})
 		k.engine.Background(k.Worker.Run)
 		k.engine.Serves(k.Worker.WorkKinds)
+		k.engine.Steps(k.Worker.WorkKinds, k.Worker.Step)
 		k.engine.Sweep("runs", k.sweep, wake.WorkKind{Kind: wake.HeldStep}, wake.WorkKind{Kind: wake.OldRun})
 		k.engine.Background(k.rouse)
 	})
@@ -113,8 +114,7 @@ const (
 // node runs one statement a minute for it.
 func (k *maintenance) rouse(ctx context.Context) {
 	for {
-		shards, err := store.Shards(ctx, k.engine)
-		woken, err := store.OnShards(shards, err, func(at store.Partition) (int, error) { return k.rouseShard(ctx, at.Shard) })
+		woken, err := store.Sweep(ctx, k.engine, func(at store.Partition) (int, error) { return k.rouseShard(ctx, at.Shard) })
 		if woken > 0 {
 			k.engine.Log().Warn("woke runs that were still waiting although their signal had arrived", "woken", woken)
 		}
@@ -140,8 +140,7 @@ func (k *maintenance) rouseShard(ctx context.Context, shard int16) (woken int, e
 
 // sweep ends expired leases and deletes runs whose retention has ended.
 func (k *maintenance) sweep(ctx context.Context) (freed int, err error) {
-	shards, err := store.Shards(ctx, k.engine)
-	return store.OnShards(shards, err, func(at store.Partition) (int, error) {
+	return store.Sweep(ctx, k.engine, func(at store.Partition) (int, error) {
 		n, err := k.Executor.Expire(ctx, k.engine, at)
 		gone, failed := runengine.Prune(ctx, k.engine, at)
 		return n + gone, errors.Join(err, failed)

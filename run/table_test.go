@@ -101,7 +101,7 @@ func (b *bench) tick() {
 	at, err := engine.Of(b.e).Partition(b.ctx, store.Read)
 	b.ok(err)
 	for range 10 {
-		found, err := run.WorkerOf(b.e).Once(b.ctx, at)
+		found, err := run.WorkerOf(b.e).Step(b.ctx, at)
 		b.ok(err)
 		if !found {
 			return

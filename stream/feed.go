@@ -49,6 +49,7 @@ func (p *feedPart) Register(ctx context.Context, e *holdfast.Engine) error {
 	feed.Enable(engine.Of(e))
 	s := &feed.Sequencer{Doer: engine.Of(e), Hub: engine.Of(e).Hub(), Log: engine.Of(e).Reactions().Log}
 	e.Background(s.Run)
+	engine.Of(e).Steps(s.WorkKinds, s.Step)
 	return nil
 }
 

@@ -113,18 +113,17 @@ type reaction struct {
 
 // Register registers the reaction.
 func (r *reaction) Register(ctx context.Context, e *holdfast.Engine) error {
-	h := &reactions.Handler{Definition: r.definition(), Timeout: r.o.Timeout, Body: r.handle}
+	h := &reactions.Handler{Definition: r.definition(), Timeout: r.o.Timeout, Body: r.handle, Workspaces: r.o.Workspaces}
+	if len(h.Workspaces) == 0 {
+		h.Workspaces = []string{store.DefaultWorkspace}
+	}
 	if err := errors.Join(r.check(), h.Check(), reactions.CheckName(h.Name)); err != nil {
 		return err
 	}
 	if err := engine.Of(e).Reactions().Add(h); err != nil {
 		return err
 	}
-	spaces := r.o.Workspaces
-	if len(spaces) == 0 {
-		spaces = []string{store.DefaultWorkspace}
-	}
-	for _, space := range spaces {
+	for _, space := range h.Workspaces {
 		if _, err := reactions.Register(holdfast.InWorkspace(ctx, space), engine.Of(e), h.Definition); err != nil {
 			return err
 		}

@@ -83,7 +83,7 @@ func (w *Worker) poll(ctx context.Context, room *lease.Capacity, bodies *sync.Wa
 		if err := room.Wait(ctx); err != nil {
 			return found, err
 		}
-		taken, err := w.take(ctx, handlers, shard, room)
+		taken, err := w.take(ctx, Ask{Handlers: handlers, Limit: 1000, All: true, Shard: shard, Room: room})
 		found = found || len(taken) > 0
 		for _, t := range taken {
 			bodies.Go(func() {
@@ -100,12 +100,22 @@ func (w *Worker) poll(ctx context.Context, room *lease.Capacity, bodies *sync.Wa
 
 func (t Taken) share() lease.Share { return lease.Share{Workspace: t.Workspace, Handler: t.Handler} }
 
+// Step does one item of a workspace before it returns.
+func (w *Worker) Step(ctx context.Context, at store.Partition) (found bool, err error) {
+	taken, err := w.take(store.InWorkspace(ctx, at.Workspace), Ask{Handlers: w.Handlers(), Limit: 1})
+	for _, t := range taken {
+		w.Serve(ctx, t)
+	}
+	return len(taken) > 0, err
+}
+
 // take calls [Take] and finishes even if the worker stops meanwhile: the items of an
 // interrupted take would count as crashed.
-func (w *Worker) take(ctx context.Context, handlers []string, shard int16, room *lease.Capacity) ([]Taken, error) {
+func (w *Worker) take(ctx context.Context, a Ask) ([]Taken, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), w.lease())
 	defer cancel()
-	return Take(ctx, w.Engine, Ask{Handlers: handlers, Kind: w.Kind, Holder: w.Name, Lease: w.lease(), Limit: 1000, All: true, Shard: shard, Room: room})
+	a.Kind, a.Holder, a.Lease = w.Kind, w.Name, w.lease()
+	return Take(ctx, w.Engine, a)
 }
 
 func (w *Worker) lease() time.Duration {

@@ -75,6 +75,5 @@ const pruneLimit = 1000
 
 // Prune deletes old tokens.
 func Prune(ctx context.Context, d store.Doer) (n int, err error) {
-	shards, err := store.Shards(ctx, d)
-	return store.OnShards(shards, err, func(at store.Partition) (int, error) { return pruneVerb.DoAt(ctx, d, at, pruneLimit) })
+	return store.Sweep(ctx, d, func(at store.Partition) (int, error) { return pruneVerb.DoAt(ctx, d, at, pruneLimit) })
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"os"
@@ -14,8 +15,9 @@ import (
 )
 
 type lintCommand struct {
-	Files  []string `arg:"" name:"file" help:"Lifecycle configs and workflow definitions, in JSON or YAML."`
-	Output string   `short:"o" enum:"table,json" default:"table" placeholder:"FORMAT" help:"Output format: table or json."`
+	targetFlags
+	Files    []string `arg:"" name:"file" help:"Lifecycle configs and workflow definitions, in JSON or YAML."`
+	Handlers string   `setting:"-" placeholder:"FILE" help:"File that lists the handlers of the program. Default: handlers.yaml, if it exists."`
 }
 
 // linted has the violations and warnings of one file.
@@ -26,7 +28,11 @@ type linted struct {
 }
 
 // Run validates the files.
-func (c *lintCommand) Run(p *program) error {
+func (c *lintCommand) Run(ctx context.Context, to *target) error {
+	known, err := c.handlers(ctx, to)
+	if err != nil {
+		return err
+	}
 	all, count := make([]linted, 0, len(c.Files)), 0
 	for _, file := range c.Files {
 		data, err := readConfig(file)
@@ -34,11 +40,11 @@ func (c *lintCommand) Run(p *program) error {
 			return err
 		}
 		l := linted{File: file, Violations: []lifecycleconfig.Violation{}, Warnings: []lifecycleconfig.Violation{}}
-		violations, warnings := validate(data)
+		violations, warnings := validate(data, known)
 		l.Violations, l.Warnings = append(l.Violations, violations...), append(l.Warnings, warnings...)
 		all, count = append(all, l), count+len(violations)
 	}
-	if err := p.showLinted(all, c.Output); err != nil {
+	if err := to.showLinted(all, c.Output); err != nil {
 		return err
 	}
 	if count > 0 {
@@ -47,13 +53,13 @@ func (c *lintCommand) Run(p *program) error {
 	return nil
 }
 
-// validate validates a lifecycle config or a workflow definition.
-func validate(data []byte) (violations, warnings []lifecycleconfig.Violation) {
+// validate validates a lifecycle config or a workflow definition, and the handlers that it names if they are known.
+func validate(data []byte, known knownHandlers) (violations, warnings []lifecycleconfig.Violation) {
 	if isDefinition(data) {
-		_, violations, warnings = workflow.Check(data, workflow.Known{})
+		_, violations, warnings = workflow.Check(data, workflow.Known{Handlers: known})
 		return violations, warnings
 	}
-	_, violations, warnings = lifecycleconfig.Check(data, nil)
+	_, violations, warnings = lifecycleconfig.Check(data, known.lifecycle())
 	return violations, warnings
 }
 

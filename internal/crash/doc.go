@@ -8,7 +8,8 @@
 //	plan.Dead()                // true: reopen it and check what was left
 //
 // A point is a command that is committed by itself ("do events.append"), a command inside a transaction ("run
-// events.append"), or the commit of a transaction ("commit"). A goroutine that does the same thing twice meets
+// events.append"), the commit of a transaction ("commit"), or a call of a body to the world outside ("call charge",
+// see [Call]). A goroutine that does the same thing twice meets
 // the same points in the same order, so the numbers alone identify a case and it can be replayed.
 //
 // # How faults are made

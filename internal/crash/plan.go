@@ -2,14 +2,22 @@ package crash
 
 import (
 	"context"
+	"errors"
+	"strings"
 	"sync"
 )
 
-// Point is a place where the engine met the database.
+// Point is a place where the engine met the database, or a body met the world outside.
 type Point struct {
-	Name  string // "do events.append", "run scopes.inc", "commit"
+	Name  string // "do events.append", "run scopes.inc", "commit", "call charge"
+	Key   string // of a call, which may differ from one run to the next
 	Fault Fault  // fault that struck there
 }
+
+// IsCall reports whether the point is a call to the world outside.
+func (p Point) IsCall() bool { return strings.HasPrefix(p.Name, callPrefix) }
+
+const callPrefix = "call "
 
 // Plan says where to strike. The zero value strikes nowhere and counts nothing until it is armed. It is safe
 // for concurrent use, but only a single goroutine meets the points in a predictable order.
@@ -24,6 +32,7 @@ type Plan struct {
 	struck  int   // how often the permanent fault has struck
 
 	dead   bool               // the engine opened last has crashed
+	last   *crashing          // the engine opened last
 	cancel context.CancelFunc // ends the request in flight
 }
 
@@ -50,30 +59,69 @@ func (p *Plan) Dead() bool {
 	return p.dead
 }
 
-// Request returns the context of a client's request, which a permanent [Cancel] can end.
+// Request returns the context of a client's request, which ends when the engine crashes, or with a permanent [Cancel].
 func (p *Plan) Request(ctx context.Context) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, cancel := context.WithCancel(context.WithValue(ctx, planKey{}, p))
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.cancel = cancel
 	return ctx, cancel
 }
 
+type planKey struct{}
+
 // reopened records a new engine: the faults of the previous one are over.
-func (p *Plan) reopened() {
+func (p *Plan) reopened(s *crashing) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.dead, p.lasting, p.struck = false, None, 0
+	p.last, p.dead, p.lasting, p.struck = s, false, None, 0
 }
 
-func (p *Plan) died() {
+// died records the crash of an engine, which ends the bodies that it runs.
+func (p *Plan) died(s *crashing) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.dead = true
+	if s.dead.Store(true); p.last != s {
+		return
+	}
+	if p.dead = true; p.cancel != nil {
+		p.cancel()
+	}
 }
+
+// Call makes a call of a body to the world outside, in the context of a [Plan.Request]: a point with a name, under a
+// key. do records that the call arrived. A crashed engine calls nothing.
+func Call(ctx context.Context, name, key string, do func()) error {
+	p, ok := ctx.Value(planKey{}).(*Plan)
+	if err := context.Cause(ctx); err != nil || !ok {
+		if err == nil {
+			do()
+		}
+		return err
+	}
+	f := p.meet(callPrefix+name, key)
+	switch {
+	case f == Before:
+		return p.last.kill()
+	case f == Lost:
+		return errNoResponse
+	case f == Cancel || ctx.Err() != nil:
+		return context.Canceled
+	}
+	do()
+	switch f {
+	case After:
+		return p.last.kill()
+	case Error:
+		return errNoResponse
+	}
+	return nil
+}
+
+var errNoResponse = errors.New("injected fault: no response")
 
 // meet numbers a point and returns the fault that strikes there.
-func (p *Plan) meet(name string) Fault {
+func (p *Plan) meet(name, key string) Fault {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.armed {
@@ -81,7 +129,7 @@ func (p *Plan) meet(name string) Fault {
 	}
 	p.at++
 	s := p.strike()
-	p.points = append(p.points, Point{name, s.Fault})
+	p.points = append(p.points, Point{name, key, s.Fault})
 	if s.ForGood && s.Fault == Cancel && p.cancel != nil {
 		p.cancel() // the call itself may be detached from the request
 		return None

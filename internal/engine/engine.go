@@ -39,6 +39,7 @@ type Engine struct {
 	refusals *refusals.Log
 	follow   *reactions.Worker
 	loops    []func(context.Context)
+	steppers []stepper
 	reporter *nodes.Reporter
 	version  atomic.Pointer[string]
 	running  atomic.Bool
@@ -71,6 +72,7 @@ func Open(ctx context.Context, db store.Database, c Config) (*Engine, error) {
 	e.doer = store.HandleDoer(e)
 	e.janitor = e.newJanitor(c.SweepEvery, c.HistoryRetention)
 	e.follow = &reactions.Worker{Engine: e, Hub: e.hub, Log: c.Log, Name: nodeName(c.Node), Tallies: reactions.TalliesOf(e)}
+	e.Steps(e.follow.WorkKinds, e.follow.Step)
 	e.refusals = refusals.NewLog(e, e.Node())
 	e.reporter = &nodes.Reporter{Doer: e, Name: e.Node(), Log: c.Log, Version: e.programVersion, Report: e.report, Counts: e.counts}
 	if signals, ok := e.runner.Base().(store.Signals); ok {

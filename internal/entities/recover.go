@@ -177,11 +177,11 @@ func scanLapsed(all *[]Lapsed, row store.Row) error {
 	return err
 }
 
-// Expired returns claims of the lifecycles whose lease has expired, on one shard.
-func Expired(ctx context.Context, d store.Doer, shard int16, lifecycles []string) ([]Lapsed, error) {
-	all, err := expiredVerb.DoAt(ctx, d, store.Partition{Shard: shard}, lifecycles)
+// Expired returns claims of the lifecycles whose lease has expired, in a workspace or in all on a shard.
+func Expired(ctx context.Context, d store.Doer, at store.Partition, lifecycles []string) ([]Lapsed, error) {
+	all, err := expiredVerb.DoAt(ctx, d, at, lifecycles)
 	for i := range all {
-		all[i].Shard = shard
+		all[i].Shard = at.Shard
 	}
 	return all, err
 }

@@ -209,8 +209,21 @@ func (s *Sequencer) Run(ctx context.Context) {
 		s.Batch = DefaultBatch
 	}
 	p := wake.Poller{Hub: s.Hub, Topics: []string{store.DueTopic(Reaction)}, Poll: s.poll, Log: s.Log,
-		WorkKinds: func() []wake.WorkKind { return wake.WorkKinds(wake.Reaction, Reaction) }}
+		WorkKinds: s.WorkKinds}
 	p.Run(ctx)
+}
+
+// WorkKinds returns the work that the sequencer serves.
+func (s *Sequencer) WorkKinds() []wake.WorkKind { return wake.WorkKinds(wake.Reaction, Reaction) }
+
+// Step numbers one batch of a workspace's events.
+func (s *Sequencer) Step(ctx context.Context, at store.Partition) (found bool, err error) {
+	found, err = reactions.CollectDue(ctx, s.Doer, at, []string{Reaction})
+	if err != nil {
+		return found, err
+	}
+	some, err := Sequence(ctx, s.Doer, at, DefaultBatch)
+	return found || some, err
 }
 
 func (s *Sequencer) poll(ctx context.Context) (found bool, err error) {

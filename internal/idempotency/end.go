@@ -129,8 +129,7 @@ const pruneLimit = 1000
 
 // PruneAll deletes all requests whose TTL is over.
 func PruneAll(ctx context.Context, d store.Doer) (int, error) {
-	shards, err := store.Shards(ctx, d)
-	return store.OnShards(shards, err, func(at store.Partition) (n int, err error) {
+	return store.Sweep(ctx, d, func(at store.Partition) (n int, err error) {
 		for {
 			some, err := Prune(ctx, d, at.Shard, pruneLimit)
 			if n += some; err != nil || some < pruneLimit {

@@ -98,6 +98,20 @@ func (b *registry) takeFrom(ctx context.Context, shard int16, r *resuming, s lea
 	return len(some) > 0, err
 }
 
+// step takes one due operation of a workspace and resumes it.
+func (b *registry) step(ctx context.Context, at store.Partition) (found bool, err error) {
+	a := entities.ResumeArgs{Leases: b.leases(), Holder: b.engine.Node(), Limit: 1}
+	for _, queue := range slices.Sorted(maps.Keys(a.Leases)) {
+		a.Turns = append(a.Turns, lease.Turn{Name: queue, Workspace: at.Workspace})
+	}
+	since := clock.OfMachine()
+	some, err := entities.TakeDue(context.WithoutCancel(ctx), b.engine, at.Shard, a)
+	for _, x := range some {
+		b.take(ctx, at.Shard, x, since)
+	}
+	return len(some) > 0, err
+}
+
 // leases returns the lifecycles whose due operations this node takes, by the names of their queues, with their lease
 // durations.
 func (b *registry) leases() map[string]time.Duration {
@@ -172,15 +186,15 @@ func outcomeOf(err error) any {
 // expire ends the expired leases of operations. With onDemand, because a caller is about to take them, it covers
 // all lifecycles; otherwise only those whose own sweep interval has passed.
 func (b *registry) expire(ctx context.Context, onDemand bool) (freed int, err error) {
-	shards, err := store.Shards(ctx, b.engine)
+	partitions, err := store.Partitions(ctx, b.engine)
 	if err != nil {
 		return 0, err
 	}
 	now, swept := clock.OfMachine(), make(map[string]bool)
 	names := slices.DeleteFunc(b.names(), func(name string) bool { return !onDemand && !b.isDue(name, b.boundTo(name), now) })
 	names = slices.AppendSeq(names, maps.Keys(b.publishedClaims()))
-	for _, shard := range shards {
-		lapsed, failed := entities.Expired(ctx, b.engine, shard, names)
+	for _, at := range partitions {
+		lapsed, failed := entities.Expired(ctx, b.engine, at, names)
 		err = errors.Join(err, failed)
 		for _, l := range lapsed {
 			s, key := b.boundTo(l.Lifecycle), l.Lifecycle

@@ -18,7 +18,6 @@ import (
 	"github.com/holdfast-go/holdfast/internal/effects"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/entities"
-	"github.com/holdfast-go/holdfast/internal/lease"
 	"github.com/holdfast-go/holdfast/internal/lifecycleconfig"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/stream"
@@ -96,7 +95,6 @@ func (c *fxCrash) parts() []holdfast.Part {
 // first. It therefore requests one operation, unless one was released.
 func (c *fxCrash) do(ctx context.Context, hf *holdfast.Engine) (err error) {
 	s := registryOf(engine.Of(hf)).boundTo("crash")
-	s.workspaces = []string{store.WorkspaceOf(ctx)}
 	e, err := entities.Get(ctx, engine.Of(hf), "crash", "x")
 	if fault.CodeOf(err) == fault.NotFound {
 		e, err = entities.Create(ctx, engine.Of(hf), entities.CreateArgs{Lifecycle: "crash", ID: "x", Status: "open", Data: []byte(`{}`)})
@@ -125,68 +123,14 @@ func (c *fxCrash) do(ctx context.Context, hf *holdfast.Engine) (err error) {
 
 var errFxCrash = errors.New("by plan")
 
-// recover runs the background loops of a program after all leases have expired, and an
-// operator's resolutions.
-func (c *fxCrash) recover(ctx context.Context, hf *holdfast.Engine) error {
-	registryOf(engine.Of(hf)).boundTo("crash").workspaces = []string{store.WorkspaceOf(ctx)}
-	if err := c.runRounds(ctx, hf); err != nil || !c.person {
-		return err
-	}
-	for range 3 { // the faults may leave it uncertain again
-		some, err := c.resolve(ctx, hf)
-		if err != nil || !some {
-			return err
+// settle runs the background loops of a program, and an operator's resolutions.
+func (c *fxCrash) settle(ctx context.Context, hf *holdfast.Engine) error {
+	return holdfasttest.SettleWith(ctx, hf, func(ctx context.Context, hf *holdfast.Engine, w holdfasttest.Waiting) (bool, error) {
+		if w.Kind != "uncertainOperation" || !c.person {
+			return false, nil
 		}
-		if err := c.runRounds(ctx, hf); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// runRounds runs rounds of the janitor and the resumer until the operation has ended or is
-// uncertain.
-func (c *fxCrash) runRounds(ctx context.Context, hf *holdfast.Engine) error {
-	b := registryOf(engine.Of(hf))
-	for range 4 {
-		e, err := entities.Get(ctx, engine.Of(hf), "crash", "x")
-		if fault.CodeOf(err) == fault.NotFound {
-			return nil
-		}
-		if err != nil || e.Claim.Phase != entities.Held && e.Claim.Phase != entities.Due {
-			return err
-		}
-		if err := store.Shift(ctx, engine.Of(hf), time.Hour); err != nil {
-			return err
-		}
-		if e.Claim.Phase == entities.Due {
-			err = fxResume(ctx, b)
-		} else {
-			_, err = b.expire(ctx, true)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// fxResume runs one round of the resumer in the calling goroutine.
-func fxResume(ctx context.Context, b *registry) error {
-	shards, err := store.Shards(ctx, b.engine)
-	if err != nil {
-		return err
-	}
-	for _, shard := range shards {
-		some, err := entities.TakeDue(ctx, b.engine, shard, entities.ResumeArgs{Turns: []lease.Turn{{Name: entities.QueueOf("crash"), Workspace: store.WorkspaceOf(ctx)}}, Leases: map[string]time.Duration{entities.QueueOf("crash"): time.Minute}, Holder: "me", Limit: 1})
-		if err != nil {
-			return err
-		}
-		for _, r := range some {
-			b.take(ctx, shard, r, time.Time{})
-		}
-	}
-	return nil
+		return c.resolve(ctx, hf)
+	})
 }
 
 // resolve resolves an operation as an operator who knows its effects, and reports whether there
@@ -286,7 +230,7 @@ func (c *fxCrash) nothingAnnounced(ctx context.Context, hf *holdfast.Engine) err
 
 func (c *fxCrash) run(t *testing.T, name string) {
 	t.Helper()
-	holdfasttest.Crash(t, holdfasttest.Scenario{Name: name, Parts: c.parts, Do: c.do, Recover: c.recover, Check: c.check, Pairs: true})
+	holdfasttest.Crash(t, holdfasttest.Scenario{Name: name, Parts: c.parts, Do: c.do, Recover: c.settle, Check: c.check, Pairs: true})
 }
 
 // fxCharge runs an effect that records its call.

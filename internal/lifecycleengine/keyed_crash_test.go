@@ -64,7 +64,6 @@ func (c *fxKeyed) send(ctx context.Context, hf *holdfast.Engine) error {
 
 // do runs the client; between its attempts the leases expire and the background loops run.
 func (c *fxKeyed) do(ctx context.Context, hf *holdfast.Engine) error {
-	registryOf(engine.Of(hf)).boundTo("crash").workspaces = []string{store.WorkspaceOf(ctx)}
 	if _, err := entities.Get(ctx, engine.Of(hf), "crash", "x"); fault.CodeOf(err) == fault.NotFound {
 		if _, err := entities.Create(ctx, engine.Of(hf), entities.CreateArgs{Lifecycle: "crash", ID: "x", Status: "open", Data: []byte(`{}`)}); err != nil {
 			return err
@@ -76,10 +75,10 @@ func (c *fxKeyed) do(ctx context.Context, hf *holdfast.Engine) error {
 	if err == nil {
 		return nil
 	}
-	if failed := store.Shift(ctx, engine.Of(hf), time.Minute); failed != nil {
+	if failed := store.Shift(ctx, engine.Of(hf), time.Minute); failed != nil { // the lease of the request
 		return errors.Join(err, failed)
 	}
-	return errors.Join(err, c.recover(ctx, hf))
+	return errors.Join(err, c.settle(ctx, hf))
 }
 
 // check sends the request once more: it gets a response, and nothing is executed again.
@@ -137,6 +136,6 @@ func TestCrashOfAKeyedStep(t *testing.T) {
 			}}},
 	} {
 		c.anew = true
-		holdfasttest.Crash(t, holdfasttest.Scenario{Name: name, Parts: c.parts, Do: c.do, Recover: c.recover, Check: c.check, Pairs: true})
+		holdfasttest.Crash(t, holdfasttest.Scenario{Name: name, Parts: c.parts, Do: c.do, Recover: c.settle, Check: c.check, Pairs: true})
 	}
 }

@@ -37,7 +37,7 @@ func TestCrashOfALateHolder(t *testing.T) {
 		_, err := holdfast.Effect(ctx, "card", func(_ context.Context, _ string) (int, error) {
 			if w.called++; w.called == 1 {
 				free := context.WithoutCancel(ctx)
-				if err := c.runRounds(free, w.hf); err == nil {
+				if _, err := holdfasttest.Settle(free, w.hf); err == nil {
 					_, _ = c.resolve(free, w.hf) // no call is known yet
 				}
 			}
@@ -45,7 +45,7 @@ func TestCrashOfALateHolder(t *testing.T) {
 		})
 		return err
 	}
-	holdfasttest.Crash(t, holdfasttest.Scenario{Parts: c.parts, Recover: c.recover, Pairs: true,
+	holdfasttest.Crash(t, holdfasttest.Scenario{Parts: c.parts, Recover: c.settle, Pairs: true,
 		Do: func(ctx context.Context, hf *holdfast.Engine) error {
 			w := at(ctx)
 			w.hf = hf

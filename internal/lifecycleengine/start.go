@@ -70,6 +70,7 @@ func (b *registry) start() {
 		transition.Register(b.engine, transitioner{b})
 		b.engine.Background(b.resume)
 		b.engine.Serves(b.workKinds)
+		b.engine.Steps(b.workKinds, b.step)
 		b.engine.Leases("operations", b.expire, wake.WorkKind{Kind: wake.HeldOperation})
 		b.engine.Sweep("lifecycles", b.adopt)
 	})

@@ -89,40 +89,18 @@ func (c *fxTasks) do(ctx context.Context, hf *holdfast.Engine) error {
 	return err
 }
 
-// recover runs the janitor and the workers after all leases have expired.
+// recover runs the loops and, for what they leave to workers, the workers.
 func (c *fxTasks) recover(ctx context.Context, hf *holdfast.Engine) error {
 	b := registryOf(engine.Of(hf))
 	b.published.mu.Lock()
 	b.published.known["job"] = nil // as the background loop would have recorded it
 	b.published.mu.Unlock()
-	for range 10 {
-		e, err := entities.Get(ctx, engine.Of(hf), "job", "x")
-		if fault.CodeOf(err) == fault.NotFound {
-			return nil
+	return holdfasttest.SettleWith(ctx, hf, func(ctx context.Context, hf *holdfast.Engine, w holdfasttest.Waiting) (bool, error) {
+		if w.Kind != "unservedWork" {
+			return false, nil
 		}
-		if err != nil {
-			return err
-		}
-		switch e.Claim.Phase {
-		case entities.Held:
-			if err := store.Shift(ctx, engine.Of(hf), time.Hour); err != nil {
-				return err
-			}
-			if _, err := b.expire(ctx, true); err != nil {
-				return err
-			}
-		case entities.Due:
-			if err := store.Shift(ctx, engine.Of(hf), time.Hour); err != nil {
-				return err
-			}
-			if err := c.work(ctx, hf); err != nil {
-				return err
-			}
-		default:
-			return nil
-		}
-	}
-	return nil
+		return true, c.work(ctx, hf)
+	})
 }
 
 // work runs a round of a worker.

@@ -54,12 +54,9 @@ func appendAndReact(ctx context.Context, hf *holdfast.Engine) error {
 	return reactOnce(ctx, hf)
 }
 
-// janitorOnce runs one round of a janitor after all leases have expired.
+// janitorOnce does the work of a janitor until no lease is left.
 func janitorOnce(ctx context.Context, hf *holdfast.Engine) error {
-	if err := store.Shift(ctx, engine.Of(hf), 2*time.Minute); err != nil {
-		return err
-	}
-	_, err := reactions.Sweep(ctx, engine.Of(hf), 0, func([]string) {})
+	_, err := holdfasttest.Settle(ctx, hf)
 	return err
 }
 

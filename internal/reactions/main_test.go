@@ -141,7 +141,7 @@ func register(t *testing.T, hf *holdfast.Engine, d reactions.Definition) {
 
 func sweep(t *testing.T, hf *holdfast.Engine) {
 	t.Helper()
-	if _, err := reactions.Sweep(context.Background(), engine.Of(hf), 0, func([]string) {}); err != nil {
+	if _, err := reactions.Sweep(context.Background(), engine.Of(hf), store.Partition{}, func([]string) {}); err != nil {
 		t.Fatalf("sweep: %v", err)
 	}
 }

@@ -354,10 +354,10 @@ func clear(ctx context.Context, d store.Doer, at store.Partition, name string) e
 }
 
 // finishAll finishes the interrupted registrations and removals of a shard.
-func finishAll(ctx context.Context, d store.Doer, shard int16) (done int, err error) {
-	all, err := listUnfinishedVerb.DoAt(ctx, d, store.Partition{Shard: shard}, sweepLimit)
+func finishAll(ctx context.Context, d store.Doer, at store.Partition) (done int, err error) {
+	all, err := listUnfinishedVerb.DoAt(ctx, d, at, sweepLimit)
 	for _, u := range all {
-		yes, failed := Finish(ctx, d, store.Partition{Shard: shard, Workspace: u[0]}, u[1])
+		yes, failed := Finish(ctx, d, store.Partition{Shard: at.Shard, Workspace: u[0]}, u[1])
 		if yes {
 			done++
 		}

@@ -10,15 +10,14 @@ import (
 )
 
 // end records the end of a lease, in one statement with others. It retries a few
-// times with growing pauses; after that the lease expires.
+// times with growing pauses; after that the lease expires. A worker that does not run
+// tries once.
 func (w *Worker) end(l *Lease, e End) {
 	defer w.untrack(l)
 	for pause := 10 * time.Millisecond; ; pause *= 2 {
-		answer := make(chan outcome, 1)
-		w.ends <- ending{e, answer}
-		o := <-answer
+		o := w.recordOne(e)
 		switch {
-		case (o.err != nil || o.Busy) && pause < 5*time.Second:
+		case (o.err != nil || o.Busy) && w.ends != nil && pause < 5*time.Second:
 			w.Log.Debug("failed to record the end of a lease; retrying", "reaction", l.Reaction, "stream", l.Stream, "error", o.err)
 			_ = clock.Wait(context.Background(), pause)
 			continue
@@ -35,6 +34,16 @@ func (w *Worker) end(l *Lease, e End) {
 		}
 		return
 	}
+}
+
+func (w *Worker) recordOne(e End) outcome {
+	answer := make(chan outcome, 1)
+	if x := (ending{e, answer}); w.ends != nil {
+		w.ends <- x
+	} else {
+		w.recordAll(map[int16][]ending{e.Lease.Shard: {x}})
+	}
+	return <-answer
 }
 
 // record records ends, as many at a time as are ready.

@@ -498,11 +498,10 @@ var (
 		store.ScanValues[string])
 )
 
-// Sweep releases the expired leases of a shard, and finishes interrupted
+// Sweep releases the expired leases of a workspace, or of all on a shard, and finishes interrupted
 // registrations and removals. It may run on every node at once. It calls wake
 // with the topics of the reactions that have work again.
-func Sweep(ctx context.Context, d store.Doer, shard int16, wake func([]string)) (freed int, err error) {
-	at := store.Partition{Shard: shard}
+func Sweep(ctx context.Context, d store.Doer, at store.Partition, wake func([]string)) (freed int, err error) {
 	all, err := expiredVerb.DoAt(ctx, d, at, sweepLimit)
 	if err != nil {
 		return 0, err
@@ -513,11 +512,11 @@ func Sweep(ctx context.Context, d store.Doer, shard int16, wake func([]string)) 
 			again = append(again, l)
 			continue
 		}
-		failing, failed := l.next(ctx, d, shard)
+		failing, failed := l.next(ctx, d, at.Shard)
 		err = errors.Join(err, failed)
 		a := blockArgs{how: "died", done: -1, failing: failing, reaction: l.Reaction, name: l.Stream, epoch: l.Epoch,
 			message: "every worker that held the stream crashed; the last was " + l.holder}
-		r, failed := blockVerb.DoAt(ctx, d, store.Partition{Shard: shard, Workspace: l.Workspace}, a)
+		r, failed := blockVerb.DoAt(ctx, d, store.Partition{Shard: at.Shard, Workspace: l.Workspace}, a)
 		err = errors.Join(err, failed) // continue: one failure must not block the release of the other leases
 		if r.applied {
 			freed++
@@ -533,7 +532,7 @@ func Sweep(ctx context.Context, d store.Doer, shard int16, wake func([]string)) 
 		}
 		wake(topics)
 	}
-	_, failed := finishAll(ctx, d, shard)
+	_, failed := finishAll(ctx, d, at)
 	return freed, errors.Join(err, failed)
 }
 
@@ -554,6 +553,5 @@ func (l expiredLease) next(ctx context.Context, d store.Doer, shard int16) (int6
 
 // SweepAll runs [Sweep] on every shard in use.
 func SweepAll(ctx context.Context, d store.Doer, wake func([]string)) (freed int, err error) {
-	shards, err := store.Shards(ctx, d)
-	return store.OnShards(shards, err, func(at store.Partition) (int, error) { return Sweep(ctx, d, at.Shard, wake) })
+	return store.Sweep(ctx, d, func(at store.Partition) (int, error) { return Sweep(ctx, d, at, wake) })
 }

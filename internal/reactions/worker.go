@@ -185,6 +185,25 @@ func (w *Worker) Add(h *Handler) error {
 	return nil
 }
 
+// RegisterIn registers the reactions of the program in the context's workspace too. It is for tests that use many
+// workspaces.
+func (w *Worker) RegisterIn(ctx context.Context) error {
+	w.mu.Lock()
+	var own []*Handler
+	for _, h := range w.handlers {
+		if len(h.Workspaces) > 0 {
+			own = append(own, h)
+		}
+	}
+	w.mu.Unlock()
+	for _, h := range own {
+		if _, err := Register(ctx, w.Engine, h.Definition); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Drop stops serving a reaction; the reaction stays registered. Nothing more is
 // taken for it. Leases in flight run to their end.
 func (w *Worker) Drop(workspace, name string) {
@@ -246,24 +265,30 @@ func (w *Worker) Follows(d *Definition) bool {
 	return h != nil && h.Same(d)
 }
 
+// init sets the state of a worker that has no lease yet.
+func (w *Worker) init() {
+	w.rounds, w.batch = make(map[int16]*round), w.maxConcurrency()
+	w.mu.Lock()
+	w.held, w.stuck, w.crashedLeases = make(map[*Lease]*heldLease), make(map[follows]bool), make(map[int16]int)
+	w.mu.Unlock()
+	w.queueMu.Lock()
+	w.queue = make(map[lease.Share][]*Lease)
+	w.queueMu.Unlock()
+}
+
 // Run serves until ctx ends, and then waits for the running bodies.
 func (w *Worker) Run(ctx context.Context) {
 	if !w.Idle && !w.Serves() {
 		return
 	}
-	w.rounds = make(map[int16]*round)
+	w.init()
 	w.mu.Lock()
-	w.held, w.stuck, w.ends, w.handlersChanged = make(map[*Lease]*heldLease), make(map[follows]bool), make(chan ending), make(chan struct{}, 1)
-	w.crashedLeases = make(map[int16]int)
+	w.ends, w.handlersChanged = make(chan ending), make(chan struct{}, 1)
 	w.mu.Unlock()
 	ended, unheld := make(chan struct{}), make(chan struct{})
 	var recording, renewing sync.WaitGroup
 	recording.Go(func() { w.record(ended) })
 	renewing.Go(func() { w.renew(unheld) })
-	w.batch = w.maxConcurrency()
-	w.queueMu.Lock()
-	w.queue = make(map[lease.Share][]*Lease)
-	w.queueMu.Unlock()
 	w.room = lease.NewCapacity(w.maxConcurrency(), func() bool { return store.Alone(w.Engine) }, func() { w.Hub.WakeHere(w.topic()) })
 	if w.ByHandler {
 		w.room.ByHandler()
@@ -326,9 +351,38 @@ func (w *Worker) pollShard(ctx, serving context.Context, shard int16) (found boo
 	if turns = w.inTurn(turns); len(turns) == 0 {
 		return more, nil
 	}
-	collectedAny, err := at.collector.Next(ctx, w.Engine, store.Partition{Shard: shard}, turns)
-	if err != nil {
-		return false, err
+	leases, collectedAny, err := w.takeTurns(ctx, at, shard, turns)
+	if len(leases) == 0 {
+		return (collectedAny || more) && err == nil, err
+	}
+	defer w.adapt(clock.Now())
+	w.enqueue(leases)
+	for w.startQueued(serving); w.hasQueued() && w.room.Left() == 0 && w.room.Wait(ctx) == nil; { // after that, queued leases wait only because their share is used up
+		w.startQueued(serving)
+	}
+	return true, err
+}
+
+// Step takes one due stream of a workspace and handles its events before it returns. It is for a worker that does not
+// run.
+func (w *Worker) Step(ctx context.Context, at store.Partition) (found bool, err error) {
+	w.init()
+	w.batch = 1
+	var turns []lease.Turn
+	for _, name := range w.names() {
+		turns = append(turns, lease.Turn{Name: name, Workspace: at.Workspace})
+	}
+	leases, collected, err := w.takeTurns(ctx, new(round), at.Shard, turns)
+	for _, l := range leases {
+		w.serve(ctx, l)
+	}
+	return collected || len(leases) > 0, err
+}
+
+// takeTurns collects the due notices of turns and takes due streams, with their events.
+func (w *Worker) takeTurns(ctx context.Context, at *round, shard int16, turns []lease.Turn) (leases []*Lease, collectedAny bool, err error) {
+	if collectedAny, err = at.collector.Next(ctx, w.Engine, store.Partition{Shard: shard}, turns); err != nil {
+		return nil, false, err
 	}
 	w.mu.Lock()
 	crashed := w.batch
@@ -340,19 +394,14 @@ func (w *Worker) pollShard(ctx, serving context.Context, shard int16) (found boo
 	w.mu.Unlock()
 	wanted, workspaces := w.wanted(turns)
 	if len(wanted) == 0 {
-		return collectedAny || more, nil
+		return nil, collectedAny, nil
 	}
-	leases, err := w.take(ctx, TakeArgs{Reactions: wanted, Holder: w.Name, Limit: w.batch, Share: (w.batch-1)/workspaces + 1, Crashed: crashed, All: true, Shard: shard})
+	leases, err = w.take(ctx, TakeArgs{Reactions: wanted, Holder: w.Name, Limit: w.batch, Share: (w.batch-1)/workspaces + 1, Crashed: crashed, All: true, Shard: shard})
 	if err != nil || len(leases) == 0 {
-		return collectedAny || more, err
+		return nil, collectedAny, err
 	}
 	leases, err = w.fill(ctx, w.skipUnmatched(w.deferStuck(w.track(leases))))
-	defer w.adapt(clock.Now())
-	w.enqueue(leases)
-	for w.startQueued(serving); w.hasQueued() && w.room.Left() == 0 && w.room.Wait(ctx) == nil; { // after that, queued leases wait only because their share is used up
-		w.startQueued(serving)
-	}
-	return true, err
+	return leases, true, err
 }
 
 // take calls [Take] and finishes even if the worker stops meanwhile: streams of

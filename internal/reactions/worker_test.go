@@ -871,7 +871,7 @@ func TestAHungBodyBeginsNothingUnderALostHold(t *testing.T) {
 		waitForPosition(t, first, "r", "s", "has run out", func(p stream.Position) bool { return p.Until.Before(databaseTime(t, first.Engine)) })
 		for taken := 0; taken == 0; { // if the node itself has ended the lease, the stream is due a little later; its worker is busy
 			err := first.Update(ctx, func(ctx context.Context, tx holdfast.Tx) error {
-				_, err := reactions.Sweep(ctx, store.DoerOf(tx), 0, func([]string) {})
+				_, err := reactions.Sweep(ctx, store.DoerOf(tx), store.Partition{}, func([]string) {})
 				taken = len(takeByHand(t, tx, "r"))
 				return err
 			})

@@ -396,8 +396,7 @@ func Recent(ctx context.Context, d store.Doer, before string, limit int) ([]Refu
 
 // Prune deletes refusals past their retention.
 func Prune(ctx context.Context, d store.Doer) (int, error) {
-	shards, err := store.Shards(ctx, d)
-	return store.OnShards(shards, err, func(at store.Partition) (int, error) {
+	return store.Sweep(ctx, d, func(at store.Partition) (int, error) {
 		return pruneVerb.DoAt(ctx, d, at, pruneArgs{Retention, pruneLimit})
 	})
 }

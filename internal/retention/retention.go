@@ -68,8 +68,7 @@ func (p *Pruner) Sweep(ctx context.Context, d store.Doer) (removed int, err erro
 	if err != nil {
 		return 0, err
 	}
-	shards, err := store.Shards(ctx, d)
-	return store.OnShards(shards, err, func(at store.Partition) (int, error) {
+	return store.Sweep(ctx, d, func(at store.Partition) (int, error) {
 		return p.sweep(ctx, d, at.Shard, before(status.Now.Add(-p.Retention)))
 	})
 }

@@ -34,7 +34,7 @@ type Worker struct {
 	MaxConcurrency int
 	Lease          time.Duration // [lease.DefaultDuration] if not set
 	RecordDelay    time.Duration // [defaultRecordDelay] if not set
-	TakesNext      bool          // [Worker.Once] continues with the next step of a run; for tests
+	TakesNext      bool          // [Worker.Step] continues with the next step of a run; for tests
 
 	once   sync.Once
 	room   *lease.Capacity
@@ -68,11 +68,11 @@ func (w *Worker) Run(ctx context.Context) {
 	var ticking sync.WaitGroup
 	defer ticking.Wait()
 	if w.Ticks {
-		p := wake.Poller{Hub: w.Hub, Topics: []string{Topic("")}, Log: w.Log, Poll: w.each(w.tick), WorkKinds: func() []wake.WorkKind { return []wake.WorkKind{{Kind: wake.Step}} }}
+		p := wake.Poller{Hub: w.Hub, Topics: []string{Topic("")}, Log: w.Log, Poll: w.each(w.tickAll), WorkKinds: func() []wake.WorkKind { return []wake.WorkKind{{Kind: wake.Step}} }}
 		ticking.Go(func() { p.Run(ctx) })
 	}
 	p := wake.Poller{Hub: w.Hub, Topics: append([]string{w.again()}, w.Topics...), Log: w.Log, Poll: w.each(func(ctx context.Context, at store.Partition) (bool, error) {
-		return w.take(ctx, at, func(s lease.Share, l ClaimedStep) {
+		return w.take(ctx, at, pollLimit, func(s lease.Share, l ClaimedStep) {
 			w.bodies.Go(func() {
 				defer w.room.Free(s, 1)
 				w.Serve(ctx, l)
@@ -123,16 +123,20 @@ func (w *Worker) each(poll func(context.Context, store.Partition) (bool, error))
 // TickDue executes the engine's own due steps once, on every shard.
 func (w *Worker) TickDue(ctx context.Context) error {
 	w.init()
-	_, err := w.each(w.tick)(ctx)
+	_, err := w.each(w.tickAll)(ctx)
 	return err
 }
 
 // pollLimit is how many steps one poll reads.
 const pollLimit = 100
 
-// tick executes the engine's own due steps.
-func (w *Worker) tick(ctx context.Context, at store.Partition) (found bool, err error) {
-	ready, found, err := w.ticker.Find(ctx, w.Engine, at, []string{""}, "", pollLimit)
+func (w *Worker) tickAll(ctx context.Context, at store.Partition) (found bool, err error) {
+	return w.tick(ctx, at, pollLimit)
+}
+
+// tick executes up to limit of the engine's own due steps.
+func (w *Worker) tick(ctx context.Context, at store.Partition, limit int) (found bool, err error) {
+	ready, found, err := w.ticker.Find(ctx, w.Engine, at, []string{""}, "", limit)
 	var failed error
 	for i := range ready {
 		w.ticker.Order.Served(ready[i].Run.Workspace)
@@ -150,8 +154,8 @@ func (w *Worker) tick(ctx context.Context, at store.Partition) (found bool, err 
 	return found, errors.Join(err, failed)
 }
 
-// take takes as many due steps as there is capacity for, and calls serve for each.
-func (w *Worker) take(ctx context.Context, at store.Partition, serve func(lease.Share, ClaimedStep)) (found bool, err error) {
+// take takes up to limit due steps, as far as there is capacity, and calls serve for each.
+func (w *Worker) take(ctx context.Context, at store.Partition, limit int, serve func(lease.Share, ClaimedStep)) (found bool, err error) {
 	handlers := w.Handlers()
 	if len(handlers) == 0 {
 		return false, nil
@@ -159,7 +163,7 @@ func (w *Worker) take(ctx context.Context, at store.Partition, serve func(lease.
 	if err := w.room.Wait(ctx); err != nil {
 		return false, err
 	}
-	ready, found, err := w.finder.Find(ctx, w.Engine, at, slices.Collect(maps.Keys(handlers)), w.Kind, pollLimit)
+	ready, found, err := w.finder.Find(ctx, w.Engine, at, slices.Collect(maps.Keys(handlers)), w.Kind, limit)
 	if err != nil {
 		return false, err
 	}
@@ -191,20 +195,18 @@ func (w *Worker) take(ctx context.Context, at store.Partition, serve func(lease.
 	return found, failed
 }
 
-// Once polls one workspace, or all workspaces of a shard, and executes the steps that it takes before it
-// returns. It is for tests.
-func (w *Worker) Once(ctx context.Context, at store.Partition) (found bool, err error) {
+// Step executes one due step of a workspace before it returns.
+func (w *Worker) Step(ctx context.Context, at store.Partition) (found bool, err error) {
 	w.init()
 	if w.Ticks {
-		if found, err = w.tick(ctx, at); err != nil {
+		if found, err = w.tick(ctx, at, 1); found || err != nil {
 			return found, err
 		}
 	}
-	taken, err := w.take(ctx, at, func(s lease.Share, l ClaimedStep) {
+	return w.take(ctx, at, 1, func(s lease.Share, l ClaimedStep) {
 		defer w.room.Free(s, 1)
 		w.Serve(ctx, l)
 	})
-	return found || taken, err
 }
 
 // Eager lets a caller that starts a run take its first step at once. mine reports whether this worker

@@ -50,8 +50,7 @@ func SweepAll(ctx context.Context, d store.Doer) (n int, err error) {
 
 // SweepFor is [SweepAll] with a time limit per shard. It may exceed the limit by one page.
 func SweepFor(ctx context.Context, d store.Doer, limit time.Duration) (n int, err error) {
-	shards, err := store.Shards(ctx, d)
-	return store.OnShards(shards, err, func(at store.Partition) (n int, err error) {
+	return store.Sweep(ctx, d, func(at store.Partition) (n int, err error) {
 		for begun := clock.Now(); ; {
 			all, failed := listExpiredVerb.DoAt(ctx, d, at, sweepPage)
 			done, worse := sweep(ctx, d, at.Shard, all)

@@ -311,11 +311,37 @@ func Shards(ctx context.Context, d Doer) ([]int16, error) {
 	return shards, err
 }
 
-// OnShards calls do for each shard and returns the sum of its results and all errors: a shard that fails does
-// not stop the others. Its first two arguments are the results of [Shards].
-func OnShards(shards []int16, err error, do func(Partition) (int, error)) (sum int, _ error) {
+// Partitions returns the partitions that a sweep covers: every shard in use or, in a context of [OnlyWorkspace],
+// the context's workspace.
+func Partitions(ctx context.Context, d Doer) (all []Partition, err error) {
+	if ctx.Value(onlyKey{}) != nil {
+		at, err := d.Partition(ctx, Read)
+		return []Partition{at}, err
+	}
+	shards, err := Shards(ctx, d)
 	for _, shard := range shards {
-		n, failed := do(Partition{Shard: shard})
+		all = append(all, Partition{Shard: shard})
+	}
+	return all, err
+}
+
+// OnlyWorkspace returns a context in which sweeps cover only the context's workspace. It is for tests that step the
+// loops by hand.
+func OnlyWorkspace(ctx context.Context) context.Context {
+	return context.WithValue(ctx, onlyKey{}, true)
+}
+
+type onlyKey struct{}
+
+// Sweep calls do for each of the [Partitions] and returns the sum of its results and all errors: a partition that fails
+// does not stop the others.
+func Sweep(ctx context.Context, d Doer, do func(Partition) (int, error)) (sum int, err error) {
+	all, err := Partitions(ctx, d)
+	if err != nil {
+		return 0, err
+	}
+	for _, at := range all {
+		n, failed := do(at)
 		sum, err = sum+n, errors.Join(err, failed)
 	}
 	return sum, err

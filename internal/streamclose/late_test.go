@@ -9,6 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/events"
 	"github.com/holdfast-go/holdfast/internal/snapshots"
+	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/streamclose"
 )
 
@@ -21,7 +22,7 @@ func TestNoSnapshotComesAfterATombstone(t *testing.T) {
 		if _, err := closeAt(hf, "gone", streamclose.Tombstone, nil); err != nil {
 			t.Fatal(err)
 		}
-		if n, err := streamclose.Prune(ctx, engine.Of(hf), shard(t, hf), 100); err != nil || n == 0 {
+		if n, err := streamclose.Prune(ctx, engine.Of(hf), store.Partition{Shard: shard(t, hf)}, 100); err != nil || n == 0 {
 			t.Fatal(n, err)
 		}
 		late := snapshots.Snapshot{Stream: "gone", Kind: "k", Version: 2, Data: []byte(`"secret"`)}

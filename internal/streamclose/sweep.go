@@ -53,40 +53,40 @@ var (
 // SweepAll runs [Sweep] and [Prune] on every shard in use, and returns the number
 // of reopened streams.
 func SweepAll(ctx context.Context, d store.Doer) (opened int, err error) {
-	shards, err := store.Shards(ctx, d)
-	return store.OnShards(shards, err, func(at store.Partition) (int, error) {
-		n, err := Sweep(ctx, d, at.Shard)
-		_, left := Prune(ctx, d, at.Shard, sweepRows)
+	return store.Sweep(ctx, d, func(at store.Partition) (int, error) {
+		n, err := Sweep(ctx, d, at)
+		_, left := Prune(ctx, d, at, sweepRows)
 		return n, errors.Join(err, left)
 	})
 }
 
-// Sweep reopens the streams of a shard whose closer's lease has expired, and
+// Sweep reopens the streams of a workspace, or of all on a shard, whose closer's lease has expired, and
 // returns their number. It may run on every node at once: a stream that another
 // node or an append has reopened is not changed.
-func Sweep(ctx context.Context, d store.Doer, shard int16) (opened int, err error) {
-	all, err := expiredVerb.DoAt(ctx, d, store.Partition{Shard: shard}, sweepLimit)
+func Sweep(ctx context.Context, d store.Doer, at store.Partition) (opened int, err error) {
+	all, err := expiredVerb.DoAt(ctx, d, at, sweepLimit)
 	for _, e := range all {
-		at := store.Partition{Shard: shard, Workspace: e.workspace}
+		at.Workspace = e.workspace
 		done, failed := reopenVerb.DoAt(ctx, d, at, reopenArgs{stream: e.stream, epoch: e.epoch, swept: true})
 		opened, err = opened+len(done), errors.Join(err, failed)
 	}
 	return opened, err
 }
 
-// Prune deletes about limit rows of dropped events on a shard, and returns the
+// Prune deletes about limit rows of dropped events in a workspace, or in all on a shard, and returns the
 // number of deleted events. An index contains only the streams with rows to
 // delete, so nothing has to be searched. Progress is recorded after each page: if
 // that record is lost, or two nodes prune the same page, the page is deleted
 // again, which changes nothing.
-func Prune(ctx context.Context, d store.Doer, shard int16, limit int64) (deleted int64, err error) {
-	all, err := listDeletableVerb.DoAt(ctx, d, store.Partition{Shard: shard}, listDeletableArgs{Grace, sweepLimit})
+func Prune(ctx context.Context, d store.Doer, at store.Partition, limit int64) (deleted int64, err error) {
+	all, err := listDeletableVerb.DoAt(ctx, d, at, listDeletableArgs{Grace, sweepLimit})
 	for _, l := range all {
+		at.Workspace = l.workspace
 		for err == nil && l.from < l.to && deleted < limit {
 			part := l
 			part.to = min(l.to, l.from+page)
 			var recorded bool
-			recorded, err = prune(ctx, d, store.Partition{Shard: shard, Workspace: l.workspace}, part)
+			recorded, err = prune(ctx, d, at, part)
 			if !recorded { // some of its events stay for now
 				break
 			}

@@ -109,14 +109,14 @@ func TestPrune(t *testing.T) {
 			t.Fatal(err)
 		}
 		s := shard(t, hf)
-		if n, err := streamclose.Prune(ctx, engine.Of(hf), s, 100); n != 0 || err != nil {
+		if n, err := streamclose.Prune(ctx, engine.Of(hf), store.Partition{Shard: s}, 100); n != 0 || err != nil {
 			t.Errorf("deleted %d streams at once, error %v, want 0", n, err)
 		}
 		holdfasttest.Advance(t, hf, streamclose.Grace+time.Second)
 		// a node crashed after it deleted a page, before it recorded that
 		exec(t, hf, `DELETE FROM holdfast_event WHERE stream = 'gone' AND version < 3`)
 		for _, want := range []int64{8, 0} {
-			if n, err := streamclose.Prune(ctx, engine.Of(hf), s, 100); n != want || err != nil {
+			if n, err := streamclose.Prune(ctx, engine.Of(hf), store.Partition{Shard: s}, 100); n != want || err != nil {
 				t.Errorf("deleted %d streams, want %d, error %v", n, want, err)
 			}
 		}

@@ -1,0 +1,45 @@
+package engine
+
+import (
+	"context"
+	"slices"
+
+	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/wake"
+)
+
+// Step does one thing that is due in a workspace, in the calling goroutine and as the loop does it, and reports whether
+// there was anything to do.
+type Step = func(ctx context.Context, at store.Partition) (found bool, err error)
+
+type stepper struct {
+	kinds func() []wake.WorkKind
+	step  Step
+}
+
+// Steps adds a loop that a test can step by hand: the work that it serves, and one step of it. A part calls it where it
+// adds the loop with [Engine.Background], and both use the same code.
+func (e *Engine) Steps(kinds func() []wake.WorkKind, step Step) {
+	e.steppers = append(e.steppers, stepper{kinds, step})
+}
+
+// StepOf returns the step of the loop or the sweep that serves a kind of work; nil if this engine has none.
+func (e *Engine) StepOf(k wake.WorkKind) Step {
+	for _, s := range e.steppers {
+		if slices.Contains(s.kinds(), k) {
+			return s.step
+		}
+	}
+	for _, s := range e.janitor.Sweeps {
+		if slices.Contains(s.Needs, k) {
+			return func(ctx context.Context, _ store.Partition) (bool, error) {
+				freed, err := s.Run(store.OnlyWorkspace(ctx), true)
+				return freed > 0, err
+			}
+		}
+	}
+	return nil
+}
+
+// Running reports whether Run runs.
+func (e *Engine) Running() bool { return e.running.Load() }
