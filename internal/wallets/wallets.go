@@ -5,8 +5,10 @@
 package wallets
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"math"
 	"strings"
 	"time"
 
@@ -124,7 +126,7 @@ func Ledger(ctx context.Context, d store.Doer, id string, after int64, limit int
 
 // LedgerBackward returns the rows of a ledger, newest first, before the given row; 0 starts with the last row.
 func LedgerBackward(ctx context.Context, d store.Doer, id string, before int64, limit int) ([]Entry, error) {
-	return ledgerBackVerb.Do(ctx, d, ledgerArgs{id, before, limit})
+	return ledgerBackVerb.Do(ctx, d, ledgerArgs{id, cmp.Or(before, math.MaxInt64), limit})
 }
 
 // Post adds to a wallet, or takes from it. A known reference posts nothing and
