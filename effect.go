@@ -89,7 +89,7 @@ const (
 	EffectNotDone EffectState = "notDone"
 )
 
-// EffectPolicy determines how the next attempt of an operation resolves an effect of unknown outcome.
+// EffectPolicy determines what the next attempt of an operation does if the outcome of an effect is unknown.
 type EffectPolicy string
 
 // The policies of effects.

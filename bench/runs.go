@@ -48,7 +48,7 @@ func (e kernel) run(ctx context.Context, key string, w workflow) error {
 		return err
 	}
 	if r, err = run.Await(ctx, e.hf, r.ID); err == nil && r.Status != run.Completed {
-		err = fmt.Errorf("the run ended as %s: %s", r.Status, r.Error)
+		err = fmt.Errorf("the run ended with status %s: %s", r.Status, r.Error)
 	}
 	return err
 }

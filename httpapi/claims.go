@@ -194,8 +194,8 @@ func settleClaim(c *call, in *settleIn) (wire.Settled, error) {
 	return wire.Settled{Entity: shapes.Entity(l.Name(), e)}, nil
 }
 
-// settledBefore answers a repeated settle with the same outcome, if the entity has moved on since:
-// with the current entity.
+// settledBefore answers a settle after the claim has ended: with the current entity if the claim ended
+// with the same outcome, whatever its data and events, and with err otherwise.
 func (c *call) settledBefore(token, outcome string, err error) (wire.Settled, error) {
 	if fault.CodeOf(err) != fault.LeaseLost {
 		return wire.Settled{}, err

@@ -12,17 +12,17 @@ import (
 	"github.com/holdfast-go/holdfast/wire"
 )
 
-// pageIn returns the elements of a response that is a page of a list.
-func pageIn(answer any) (items reflect.Value, next *string, ok bool) {
-	v := reflect.ValueOf(answer)
+// pageIn returns the elements of a response that is a page of a list, which is a [wire.List] of any type.
+func pageIn(response any) (items reflect.Value, next *string, ok bool) {
+	v := reflect.ValueOf(response)
 	if t := v.Type(); t.Kind() != reflect.Struct || t.PkgPath() != reflect.TypeFor[wire.List[int]]().PkgPath() || !strings.HasPrefix(t.Name(), "List[") {
 		return items, nil, false
 	}
 	return v.FieldByName("Items"), v.FieldByName("Next").Interface().(*string), true
 }
 
-// writePage writes a page element by element, so that there is never a second copy of it in memory,
-// and releases the share of each element.
+// writePage writes a page element by element, so that there is never a second copy of it in memory.
+// As it writes, it reduces the share of the request to what the remaining elements need.
 func (c *call) writePage(items reflect.Value, next *string) {
 	out := &answer{w: c.share.Writer(c.w), status: c.status, head: c.r.Method == http.MethodHead}
 	enc := json.NewEncoder(element{out})
@@ -33,18 +33,18 @@ func (c *call) writePage(items reflect.Value, next *string) {
 			panic(err)
 		}
 	}
-	left := 0
+	read := 0 // bytes that were read for the page; without a budget it is 0, and the share stays as it is
 	if c.budget != nil {
-		left = c.budget.Used()
+		read = c.budget.Used()
 	}
-	margin := min(left, room.PageMargin)
+	margin := min(read, room.PageMargin)
 	before := `{"items":[`
 	for i := 0; i < items.Len() && out.failed == nil; i++ {
-		if left > 0 {
-			c.share.Shrink(max(left-out.size, 0) + margin)
+		if read > 0 { // the elements that were written are estimated to take as much memory as their JSON
+			c.share.Shrink(max(read-out.size, 0) + margin)
 		}
 		write(before, items.Index(i).Interface())
-		items.Index(i).SetZero()
+		items.Index(i).SetZero() // so that its memory can be freed
 		before = ","
 	}
 	if items.Len() == 0 {
@@ -55,18 +55,20 @@ func (c *call) writePage(items reflect.Value, next *string) {
 	out.end()
 }
 
-// answer is the body of a response. A small one has a Content-Length; a large one is streamed.
+// answer is the body of a response. A body of at most smallAnswer bytes is buffered and gets a
+// Content-Length; a larger one is streamed without. The body of a HEAD is only counted, and gets a
+// Content-Length at any size.
 type answer struct {
 	w      http.ResponseWriter
 	status int
 	head   bool // the request is a HEAD
 	size   int
-	held   []byte // buffered while it is small
+	held   []byte // the body, while it is buffered
 	begun  bool
 	failed error
 }
 
-// smallAnswer is the maximum size of a response with a Content-Length.
+// smallAnswer is the maximum size of a body that is buffered.
 const smallAnswer = 64 << 10
 
 // element is the answer as a writer for an encoder, which ends each value with a newline.

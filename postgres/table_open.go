@@ -156,7 +156,7 @@ func (s *adapter) columns(ctx context.Context, oid uint32, want store.Table) (ma
 			return nil, err
 		}
 		c.kind, c.bits, c.cast = kindOf(schema, name, sort), bits[name], pgx.Identifier{schema, name}.Sanitize()
-		c.schema = "pg_catalog" // enums have theirs there, too
+		c.schema = "pg_catalog" // it has the operators of the built-in types and of all enums; citext, an extension, has its own
 		if name == "citext" {
 			c.schema = pgx.Identifier{schema}.Sanitize()
 		}
@@ -197,6 +197,8 @@ func (t *table) check(want store.Table) error {
 	return nil
 }
 
+// uniqueText lists the key columns of each unique index that is neither partial nor on expressions. indkey counts
+// from 0, and its columns from indnkeyatts on are those of INCLUDE.
 const uniqueText = `SELECT ARRAY(SELECT a.attname::text FROM pg_catalog.unnest((i.indkey::int2[])[0:i.indnkeyatts - 1]) AS k(n)
              JOIN pg_catalog.pg_attribute AS a ON a.attrelid = i.indrelid AND a.attnum = k.n)
   FROM pg_catalog.pg_index AS i

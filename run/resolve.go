@@ -50,10 +50,9 @@ func EndWith(outcome Outcome) ResolveOption {
 }
 
 // Resolve records what a person knows about the effects of an uncertain step ([Visit.Uncertain]), identified
-// by its operation ([Visit.Operation]), and returns the run. It stores each known result, even if other effects
-// stay unknown; then the step stays uncertain. Otherwise the handler of the step resumes it
-// with the results, or the step ends: with [EndWith], or with success if an opaque body is known to
-// have acted. If the step is not uncertain, a resolution contradicts a known result, or an effect
+// by its operation ([Visit.Operation]), and returns the run. It stores each known result. If another effect
+// stays unknown, the step stays uncertain. If all are known, the handler of the step runs again with the
+// results, or the step ends: with [EndWith], or with success if an opaque body is known to have acted. If the step is not uncertain, a resolution contradicts a known result, or an effect
 // stays unknown with EndWith, the error is [holdfast.ErrConflict], and nothing is stored.
 func Resolve(ctx context.Context, e *holdfast.Engine, operation string, known []holdfast.Resolution, o ...ResolveOption) (Run, error) {
 	var with resolveOptions

@@ -178,7 +178,7 @@ func (h *handle) since(ctx context.Context, op scopestore.Op, e scopestore.Edite
 		f.State = []byte("{}")
 	}
 	if f.Version != e.Version {
-		f.State = op.Recoverable(f.State, e.Sum)
+		f.State = op.Recovered(f.State, e.Sum)
 	}
 	f.Version, f.exists, f.changed = e.Version, true, true
 	return f

@@ -41,7 +41,7 @@ type Position struct {
 	Head      Version // the last version of the stream
 	Failures  int
 	Crashes   int
-	// LostHandOuts counts consecutive hand-outs to remote workers that never responded.
+	// LostHandOuts counts consecutive hand-outs to workers that never responded.
 	LostHandOuts int
 	Blocked      bool
 	Error        string

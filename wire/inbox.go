@@ -32,7 +32,7 @@ type InboxCounts struct {
 type InboxCount struct {
 	Kind   string `json:"kind"`
 	Count  int    `json:"count"`
-	Capped bool   `json:"capped" doc:"There are more; the list has as many as count says."`
+	Capped bool   `json:"capped" doc:"True if the inbox has more entries of this kind than count. At most 1,000 entries of a kind are counted and listed."`
 }
 
 // Maintained is the result of maintenance.
@@ -98,7 +98,7 @@ type Rate struct {
 // Tally is a count by status, lifecycle or kind.
 type Tally struct {
 	Counts map[string]int64 `json:"counts"`
-	Capped bool             `json:"capped" doc:"There are more than 10,000; only the first 10,001 are counted."`
+	Capped bool             `json:"capped" doc:"True if there are more than 10,000; only the first 10,001 are counted."`
 }
 
 // Overview counts what a workspace has. Counts of what has not ended are exact, others up to 10,000.

@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/wake"
 )
 
-// Remote gives out items of batches whose handlers are remote workers.
+// Remote hands out items of batches whose handlers are workers.
 type Remote struct {
 	remote.NoEffects
 

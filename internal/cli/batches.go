@@ -36,10 +36,12 @@ type itemsFile struct {
 	File string `arg:"" optional:"" help:"File of items, one per line or as a JSON list: {\"key\": \"a\", \"cost\": 10, \"input\": {}}; - reads stdin."`
 }
 
-// itemPage and itemBytes limit one request: the number of items, and their size.
+// A page has at most itemPage items, and at most itemBytes bytes unless it is a single larger item. itemBytes is half
+// of what the server accepts as a body, because the size of an item is estimated.
 const (
-	itemPage  = 1000
-	itemBytes = 512 << 10
+	itemPage   = 1000
+	itemBytes  = 512 << 10
+	itemSyntax = 64 // the estimated size of an item's cost and JSON syntax
 )
 
 // pages reads the file page by page and calls each with every page.
@@ -76,6 +78,7 @@ func firstLetter(r *bufio.Reader) (byte, error) {
 	}
 }
 
+// each decodes the items of a list or of lines, and calls each with every page.
 func (f itemsFile) each(r io.Reader, list bool, each func([]wire.NewItem) error) error {
 	d := json.NewDecoder(r)
 	d.DisallowUnknownFields()
@@ -95,13 +98,14 @@ func (f itemsFile) each(r io.Reader, list bool, each func([]wire.NewItem) error)
 		if err != nil {
 			return misuse("cannot read item %d: %v: write each item as {\"key\": \"a\", \"cost\": 10, \"input\": {}}", n, err)
 		}
-		page, size = append(page, x), size+len(x.Input)+len(x.Key)+64
-		if len(page) == itemPage || size > itemBytes {
+		bytes := len(x.Input) + len(x.Key) + itemSyntax
+		if len(page) == itemPage || len(page) > 0 && size+bytes > itemBytes {
 			if err := each(page); err != nil {
 				return err
 			}
 			page, size = nil, 0
 		}
+		page, size = append(page, x), size+bytes
 	}
 	if list {
 		if _, err := d.Token(); err != nil {
@@ -250,8 +254,9 @@ func (c *batchesFollow) Run(ctx context.Context, d *connection) error {
 	return d.followed(d.FollowBatch(ctx, c.ID), d.progress, func() error { return d.showBatch(ctx, c.ID) })
 }
 
-// progress draws the progress bar of a batch. Events without counts are printed on a line
-// of their own.
+// progress draws the progress bar of a batch. An event without counts is printed on a line of its
+// own, except for frequent ones (items were taken, added or accepted) and the end of the batch, which
+// is shown afterwards.
 func (d *connection) progress(e wire.Event) error {
 	var data struct{ Counts *wire.BatchCounts }
 	_ = json.Unmarshal(e.Data, &data) // without counts there is nothing to draw

@@ -1,7 +1,8 @@
 // Package cli implements the holdfast command line.
 //
 // A setting has the same name everywhere: the flag --log-level overrides the variable
-// HOLDFAST_LOG_LEVEL, which overrides log-level in holdfast.yaml.
+// HOLDFAST_LOG_LEVEL, which overrides log-level in holdfast.yaml. A flag with the tag setting:"-"
+// applies to one invocation: neither a variable nor the file can set it.
 //
 // Exit codes: 0 success, 1 failure or refusal, 2 wrong usage, 3 server or database
 // unreachable. An error is one line on stderr. Logs go to stderr too, so that stdout has

@@ -63,7 +63,7 @@ type reactionsPut struct {
 	Streams      string        `setting:"-" placeholder:"RE2" help:"Pattern that stream names must match. Default: all streams."`
 	Source       string        `setting:"-" enum:",event,history" default:"" placeholder:"SOURCE" help:"Where events come from: user streams (event) or histories (history). Default: derived from the pattern."`
 	Start        string        `setting:"-" enum:",beginning,now" default:"" placeholder:"WHERE" help:"Start at the first event (beginning) or at the next new event (now). Default: beginning."`
-	MaxRetries   *int          `setting:"-" placeholder:"N" help:"Number of times a failed event is retried before its stream is blocked. Default: 3."`
+	MaxRetries   *int          `setting:"-" placeholder:"N" help:"Number of times a failed event is retried before its stream is blocked, or the event is skipped. Default: 3."`
 	MaxDeaths    *int          `setting:"-" placeholder:"N" help:"Number of worker crashes on an event after which its stream is blocked. Default: 5."`
 	BlockOnError *bool         `setting:"-" negatable:"" help:"Block a stream after the last retry, instead of skipping the event. Default: true."`
 	Backoff      string        `setting:"-" enum:",fixed,linear,exponential" default:"" placeholder:"KIND" help:"Backoff between retries: fixed, linear or exponential. Set its delays with --backoff-base and --backoff-max."`

@@ -78,14 +78,15 @@ func (r *Reader) Texts(n *Node, path string, single bool) (all []string) {
 // decimal is the only accepted notation of an integer.
 var decimal = regexp.MustCompile(`^-?(0|[1-9][0-9]*)$`)
 
-// Integer reads an integer in decimal notation.
-func (r *Reader) Integer(n *Node, path string) int {
+// Integer reads an integer in decimal notation. ok is false if it has refused the value.
+func (r *Reader) Integer(n *Node, path string) (v int, ok bool) {
 	if !r.Is(n, Number, path, Last(path)+" must be an integer") {
-		return 0
+		return 0, false
 	}
 	v, err := strconv.Atoi(n.Text)
 	if err != nil || !decimal.MatchString(n.Text) {
 		r.Refuse(RuleType, path, n.At, "%s must be an integer in decimal digits, got %s", Last(path), Show(n.Text))
+		return 0, false
 	}
-	return v
+	return v, true
 }

@@ -148,7 +148,7 @@ func checkAppend(a *AppendArgs) error {
 		return err
 	}
 	if strings.HasPrefix(a.Stream, "$") {
-		return fault.New(fault.Forbidden, "stream %q is a history that Holdfast maintains: append to a stream whose name does not begin with $", a.Stream)
+		return fault.New(fault.Forbidden, "stream %q is reserved, because names that begin with $ are those of the histories that Holdfast writes: append to another stream", a.Stream)
 	}
 	if a.ExpectVersion != nil && *a.ExpectVersion < None {
 		return fault.New(fault.Validation, "the expected version must be at least -1 (the stream must not exist), got %d", *a.ExpectVersion)

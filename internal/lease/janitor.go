@@ -278,9 +278,9 @@ func (j *Janitor) hasWork(ctx context.Context) func(Sweep) bool {
 // seconds.
 const stalledAfter = 30 * time.Second
 
-// Stalled returns the time since the last good round and reports whether the janitor has stalled: more than
-// three intervals have passed, and three rounds have failed since or 30 seconds have passed. This node then
-// releases nothing that crashes leave behind.
+// Stalled returns the time since the last successful round and reports whether the janitor has stalled: since that
+// round, more than three intervals have passed, and either three rounds have failed or more than 30 seconds have
+// passed. This node then releases nothing that crashes leave behind.
 func (j *Janitor) Stalled() (time.Duration, bool) {
 	last := j.last.Load()
 	if last == nil { // not started

@@ -114,6 +114,8 @@ var broken = map[string]struct {
 	"syntax-surrogate.json":          {"/steps/0/step_key", 7, 32},
 	"syntax-yaml-flow.json":          {"", 1, 2},
 	"syntax-yaml.yaml":               {"", 10, 5},
+	"type-attempts.yaml":             {"/after_effects/Mail/max_attempts", 5, 38},
+	"type-attempts-many.yaml":        {"/after_effects/Mail/max_attempts", 5, 38},
 	"type-duration.yaml":             {"/steps/1/timeout", 17, 14},
 	"type-id-hex.yaml":               {"/steps/1/step_id", 11, 14},
 	"type-id.yaml":                   {"/steps/1/step_id", 11, 14},

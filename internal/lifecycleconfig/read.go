@@ -46,7 +46,7 @@ var stepFields = &configdoc.Fields[Step]{
 	What:     "a step",
 	Required: []string{"step_id", "step_key", "status", "successful_state"},
 	Read: map[string]func(*configdoc.Reader, *Step, *configdoc.Node, string){
-		"step_id":                func(r *configdoc.Reader, s *Step, n *configdoc.Node, p string) { s.ID = r.Integer(n, p) },
+		"step_id":                func(r *configdoc.Reader, s *Step, n *configdoc.Node, p string) { s.ID, _ = r.Integer(n, p) },
 		"step_key":               func(r *configdoc.Reader, s *Step, n *configdoc.Node, p string) { s.Key, _ = r.Text(n, p) },
 		"status":                 func(r *configdoc.Reader, s *Step, n *configdoc.Node, p string) { s.Status = r.Texts(n, p, true) },
 		"serialized":             func(r *configdoc.Reader, s *Step, n *configdoc.Node, p string) { s.Serialized = r.Texts(n, p, true) },
@@ -223,7 +223,8 @@ var afterEffectFields = &configdoc.Fields[AfterEffect]{
 	What: "an after-effect",
 	Read: map[string]func(*configdoc.Reader, *AfterEffect, *configdoc.Node, string){
 		"max_attempts": func(r *configdoc.Reader, a *AfterEffect, n *configdoc.Node, p string) {
-			if a.MaxAttempts = r.Integer(n, p); a.MaxAttempts == 0 && n.Kind == configdoc.Number {
+			var ok bool
+			if a.MaxAttempts, ok = r.Integer(n, p); ok && a.MaxAttempts == 0 {
 				r.Refuse("R16", p, n.At, "max_attempts must be between 1 and %d, got 0: leave it out for the default", MaxAttempts)
 			}
 		},

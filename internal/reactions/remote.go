@@ -39,7 +39,7 @@ func CallingWorker(e interface {
 	}).(*Worker)
 }
 
-// Remote gives out the events of reactions whose handlers are remote workers.
+// Remote hands out the events of reactions whose handlers are workers.
 type Remote struct {
 	remote.NoEffects
 

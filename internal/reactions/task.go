@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
-// Task is one event that is given to a remote worker. The lease of the event's
+// Task is one event that is handed out to a worker. The lease of the event's
 // stream is the lease of the task: completing the task acknowledges the event.
 type Task struct {
 	Lease    *Lease
@@ -32,7 +32,7 @@ func IsTask(id string) bool {
 	return yes
 }
 
-// TakeTasks takes events of reactions that are served by remote workers, one per stream.
+// TakeTasks takes events of reactions that are served by workers, one per stream.
 func TakeTasks(ctx context.Context, d store.Doer, a Ask) ([]Task, error) {
 	a.Kind, a.Events = "worker", 1
 	taken, err := TakeAsked(ctx, d, a)

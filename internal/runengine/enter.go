@@ -59,8 +59,8 @@ func (c *planner) proceed(target string) {
 	}
 }
 
-// enter continues with a step: through steps that complete at once, until a step needs a worker or
-// waits, or until the end.
+// enter continues with a step: through steps that end as soon as they begin, until a step needs a handler
+// or waits, or until the end.
 func (c *planner) enter(target string) {
 	for range maxInstantSteps {
 		if target == workflow.End {

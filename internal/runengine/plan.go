@@ -129,7 +129,7 @@ type event struct {
 const (
 	// MaxVisits limits the steps of a run, so that an endless loop ends.
 	MaxVisits = 10_000
-	// maxInstantSteps limits how many steps that complete at once are taken in one move.
+	// maxInstantSteps limits how many steps that end as soon as they begin are taken in one move.
 	maxInstantSteps = 200
 )
 

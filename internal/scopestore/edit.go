@@ -19,16 +19,18 @@ const (
 	opUnset = "unset"
 )
 
-// Op is an edit that does not depend on a version of the state: the database applies
-// it in place, so concurrent callers do not conflict. The databases apply it in SQL.
-// [Op.Apply] applies it for all other stores, and is the reference for tests of both.
+// Op is an edit that does not depend on a version of the state, so concurrent callers do not
+// conflict. A database applies it in place, in SQL, except for a large patch: [Edit] applies that
+// with [Op.Apply] to the state that it has read, and replaces the state, again if another write came
+// first. The scopes in files and in memory use Op.Apply for every edit, and tests compare the SQL of
+// both databases with it. The tags name the arguments of the SQL, as in store.VerbOf.
 type Op struct {
 	name   string `arg:"op"`
 	field  string `arg:"field,null"`
 	key    string `arg:"key,null"`
 	value  []byte `arg:"value,null"`
 	amount int64  // of an inc
-	large  bool   // a patch with so many members that the database would be slow
+	large  bool   // a patch with more than maxMembers members, which Edit applies in Go
 }
 
 // Inc adds to the integer in a field. A missing field counts as 0.
@@ -96,9 +98,10 @@ func checkedValue(value []byte, around func(any) any) ([]byte, error) {
 	return canonical(value)
 }
 
-// Alone returns the result of the edit on an empty state, without removing nulls, or
-// nil if there is none. The result of an inc is 0: a type has to hold the sum, not the
-// increment.
+// Alone returns the result of the edit on an empty state, without removing nulls, or nil for an
+// unset. Package scope decodes it into the Go type of the scope, to reject an edit that the type cannot
+// decode. For an inc, the field is 0 instead of the increment, because only the sum is stored: a
+// decrement of an unsigned field is valid.
 func (o Op) Alone() []byte {
 	if o.name == opPatch || o.name == opUnset {
 		return o.value
@@ -133,7 +136,8 @@ func (o Op) Apply(state []byte) (next []byte, changed bool, err error) {
 		if err != nil {
 			return nil, false, err
 		}
-		if fields, changed = v.(map[string]any); !changed {
+		var ok bool
+		if fields, ok = v.(map[string]any); !ok {
 			return nil, false, fault.New(fault.Internal, "the stored state of the scope is not a JSON object: restore it from a backup")
 		}
 	}
@@ -229,9 +233,10 @@ func add(old any, has bool, by any) (sum json.Number, ok bool) {
 	return json.Number(strconv.FormatInt(s, 10)), true
 }
 
-// Recoverable returns the state after an edit whose response was lost. state may have
-// been read much later; the sum of an inc comes from the edit's event.
-func (o Op) Recoverable(state []byte, sum int64) []byte {
+// Recovered returns what is known of the state after an edit whose response was lost. state was read
+// later and may include newer changes. Only the sum of an inc is known exactly, from the edit's event:
+// it replaces the value of the field. If state cannot be patched, the result has only that field.
+func (o Op) Recovered(state []byte, sum int64) []byte {
 	if o.name != opInc {
 		return state
 	}

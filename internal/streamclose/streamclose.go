@@ -273,7 +273,7 @@ func checkStream(name string) error {
 		return err
 	}
 	if strings.HasPrefix(name, "$") {
-		return fault.New(fault.Forbidden, "stream %q is a history that Holdfast maintains: only user streams can be closed or truncated", name)
+		return fault.New(fault.Forbidden, "stream %q is reserved, because names that begin with $ are those of the histories that Holdfast writes: only user streams can be closed or truncated", name)
 	}
 	return nil
 }

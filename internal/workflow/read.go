@@ -156,9 +156,8 @@ var retryFields = &configdoc.Fields[Retry]{
 }
 
 func readAttempts(r *configdoc.Reader, t *Retry, n *configdoc.Node, path string) {
-	before := len(r.Found)
-	attempts := r.Integer(n, path)
-	if n.Kind == configdoc.Number && len(r.Found) == before && attempts == 0 {
+	attempts, ok := r.Integer(n, path)
+	if ok && attempts == 0 {
 		r.Refuse("D7", path, n.At, "maxAttempts must be between 1 and %d, got 0: leave it out for the default", MaxAttempts)
 	}
 	t.MaxAttempts = attempts
