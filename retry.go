@@ -13,7 +13,7 @@ import "time"
 type RetryPolicy struct {
 	// MaxAttempts is the number of attempts, including the first. 1 means no retry.
 	MaxAttempts int
-	// Backoff is the pause after the first failure; the default is a second.
+	// Backoff is the pause after the first failure; the default is a second, or MaxBackoff if that is shorter.
 	Backoff time.Duration
 	// Multiplier is the factor by which the pause grows with each failure; the default is 2, and 1 keeps the pause
 	// constant. Reactions accept only 1 and 2, after-effects only 2.

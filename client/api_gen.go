@@ -303,8 +303,8 @@ func (c *Client) ResolveOperation(ctx context.Context, id string, in wire.Resolv
 	return do[wire.Resolved](ctx, c, newRequest(http.MethodPost, in, "operations", id, "resolve"), o)
 }
 
-// GetOperation returns an operation, also one that has ended. An ended operation of an entity
-// is found by its effects: without any, the response is NOT_FOUND.
+// GetOperation returns an operation, even if it has ended. An ended operation of an entity is
+// found by its effects: without any, the response is NOT_FOUND.
 func (c *Client) GetOperation(ctx context.Context, id string, o ...Option) (wire.Operation, error) {
 	return do[wire.Operation](ctx, c, newRequest(http.MethodGet, nil, "operations", id), o)
 }
@@ -443,7 +443,7 @@ func (c *Client) FailTask(ctx context.Context, id string, in wire.FailTask, o ..
 }
 
 // SnoozeTask gives a task back until a later time. It counts neither as an attempt nor as a
-// failure. A step of a lifecycle cannot be snoozed. Snoozing it again under the same epoch
+// failure. A step of a lifecycle cannot be snoozed. Snoozing a task again under the same epoch
 // returns the same result.
 func (c *Client) SnoozeTask(ctx context.Context, id string, in wire.SnoozeTask, o ...Option) (wire.EndedTask, error) {
 	return do[wire.EndedTask](ctx, c, newRequest(http.MethodPost, in, "tasks", id, "snooze"), o)

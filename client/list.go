@@ -54,8 +54,11 @@ type InboxFilter struct{ Kind string }
 // RequestFilter selects stored requests by their operation, which is required.
 type RequestFilter struct{ Operation string }
 
-// AuditFilter selects administrative actions. Since and Until are times as in RFC 3339; Until is not included.
-type AuditFilter struct{ Actor, Action, Subject, Since, Until string }
+// AuditFilter selects administrative actions. The zero value selects all.
+type AuditFilter struct {
+	Actor, Action, Subject string
+	Since, Until           time.Time // from Since on, before Until; the zero time means no limit
+}
 
 // RateFilter selects rates by how many minutes ago they were recorded; nil selects an hour.
 type RateFilter struct{ Minutes *int64 }

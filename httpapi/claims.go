@@ -38,7 +38,7 @@ func (a *API) claimRoutes() {
 		More: "Without a result or notDone, the call records the intent; otherwise it records the outcome."}, journalEffect)
 	add(a, route{Method: http.MethodGet, Path: "operations", ID: "listOperations", Tag: "operations", Summary: "List operations that have not ended, and operations with contradictions.", Roles: readers, Filter: "OperationFilter"}, listOperations)
 	add(a, route{Method: http.MethodPost, Path: "operations/{id}/resolve", ID: "resolveOperation", Tag: "operations", Summary: "Resolve an uncertain operation.", Roles: operators, Idempotency: table.UnderLease}, resolveOperation)
-	add(a, route{Method: http.MethodGet, Path: "operations/{id}", ID: "getOperation", Tag: "operations", Summary: "Show an operation, also one that has ended.", Roles: readers,
+	add(a, route{Method: http.MethodGet, Path: "operations/{id}", ID: "getOperation", Tag: "operations", Summary: "Show an operation, even if it has ended.", Roles: readers,
 		More: "An ended operation of an entity is found by its effects: without any, the response is NOT_FOUND."}, getOperation)
 	add(a, route{Method: http.MethodPost, Path: "operations/{id}/release", ID: "releaseOperation", Tag: "operations", Summary: "Release a leased operation: its holder can write nothing more.", Roles: operators, Idempotency: table.UnderLease,
 		More: "If an effect may have happened, the response is EFFECT_UNRESOLVED."}, releaseOperation)

@@ -144,7 +144,7 @@ func listScopes(c *call, in *listScopesIn) (wire.List[wire.ScopeInfo], error) {
 		if !e.Exists {
 			return nil
 		}
-		return &wire.ScopeInfo{Kind: in.Kind, ID: e.ID, Version: e.Version, CreatedAt: shapes.At(e.CreatedAt), UpdatedAt: shapes.At(e.UpdatedAt), ExpiresAt: momentOf(e.ExpiresAt)}
+		return &wire.ScopeInfo{Kind: in.Kind, ID: e.ID, Version: e.Version, CreatedAt: shapes.At(e.CreatedAt), UpdatedAt: shapes.At(e.UpdatedAt), ExpiresAt: timeOrNil(e.ExpiresAt)}
 	}, func(e scopestore.Entry) string { return e.ID })
 	out := wire.List[wire.ScopeInfo]{Items: []wire.ScopeInfo{}, Next: all.Next}
 	for _, x := range all.Items {

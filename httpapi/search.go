@@ -7,10 +7,8 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/fault"
-	"github.com/holdfast-go/holdfast/httpapi/internal/shapes"
 	"github.com/holdfast-go/holdfast/internal/events"
 	"github.com/holdfast-go/holdfast/internal/feed"
-	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/streamclose"
 	"github.com/holdfast-go/holdfast/wire"
 )
@@ -28,15 +26,7 @@ func listStreams(c *call, in *listStreamsIn) (wire.List[wire.Stream], error) {
 
 func wireStream(s events.Stream) wire.Stream {
 	return wire.Stream{Name: s.Name, State: s.State, Mode: s.Closed, FirstVersion: s.First, LastVersion: s.Last, Events: s.Last - s.First + 1,
-		FirstAt: momentOf(s.FirstAt), LastAt: momentOf(s.LastAt), LastName: s.LastName}
-}
-
-// momentOf converts a time of the database, whose epoch stands for none.
-func momentOf(t time.Time) *wire.Time {
-	if store.Moment(t) == nil {
-		return nil
-	}
-	return shapes.At(t)
+		FirstAt: timeOrNil(s.FirstAt), LastAt: timeOrNil(s.LastAt), LastName: s.LastName}
 }
 
 type streamIn struct {
@@ -67,7 +57,7 @@ type truncateIn struct {
 
 func truncateStream(c *call, in *truncateIn) (wire.Stream, error) {
 	err := c.afterFeed(func() error {
-		return streamclose.Truncate(c.ctx(), c.api.engine, in.Stream, in.Body.Before, in.Body.State)
+		return streamclose.Truncate(c.ctx(), c.api.engine, in.Stream, in.Body.Before, in.Body.Snapshot)
 	})
 	if err != nil {
 		return wire.Stream{}, err

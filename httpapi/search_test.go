@@ -114,7 +114,7 @@ func TestStreamsAreListed(t *testing.T) {
 		d.numbered(9)
 		for range 2 {
 			var s wire.Stream
-			d.want(d.ask("POST", "streams/o-1/truncate", `{"before":1,"state":{"n":1}}`, &s), 200, "")
+			d.want(d.ask("POST", "streams/o-1/truncate", `{"before":1,"snapshot":{"n":1}}`, &s), 200, "")
 			if s.FirstVersion != 1 || s.Events != 2 {
 				t.Errorf("truncated to %+v", s)
 			}

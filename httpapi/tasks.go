@@ -33,7 +33,7 @@ func (a *API) taskRoutes() {
 		More: "Completing the task again under the same epoch returns the same result."}, completeTask)
 	add(a, route{Method: http.MethodPost, Path: "tasks/{id}/fail", ID: "failTask", Tag: "tasks", Summary: "Report that a task failed.", Roles: workers, Idempotency: table.UnderLease}, failTask)
 	add(a, route{Method: http.MethodPost, Path: "tasks/{id}/snooze", ID: "snoozeTask", Tag: "tasks", Summary: "Give a task back until a later time.", Roles: workers, Idempotency: table.UnderLease,
-		More: "It counts neither as an attempt nor as a failure. A step of a lifecycle cannot be snoozed. Snoozing it again under the same epoch returns the same result."}, snoozeTask)
+		More: "It counts neither as an attempt nor as a failure. A step of a lifecycle cannot be snoozed. Snoozing a task again under the same epoch returns the same result."}, snoozeTask)
 	add(a, route{Method: http.MethodPost, Path: "tasks/{id}/renew", ID: "renewTask", Tag: "tasks", Summary: "Renew a task's lease.", Roles: workers, Idempotency: table.UnderLease}, renewTask)
 	add(a, route{Method: http.MethodPost, Path: "tasks/{id}/effects", ID: "journalTaskEffect", Tag: "tasks", Summary: "Journal an effect of a task.", Roles: workers, Idempotency: table.UnderLease,
 		More: "Without a result or notDone, the call records the intent; otherwise it records the outcome."}, journalTaskEffect)

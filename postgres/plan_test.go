@@ -351,6 +351,9 @@ var many = []string{
 	`UPDATE holdfast.batch SET error = 'no', cancel_requested = true WHERE id = 'f'`,
 	`INSERT INTO holdfast.node_minute SELECT date_trunc('minute', clock_timestamp()) - n * interval '1 minute', 'n', 1, 1, 1, 1, 1, 1, 1 FROM generate_series(1, 20000) n`,
 	`INSERT INTO holdfast.node VALUES ('n', 'i', 'v', clock_timestamp(), clock_timestamp(), '{}')`,
+	`INSERT INTO holdfast.audit SELECT 0, 'w', lpad(n::text, 8, '0'), 'key.create', 'key/k', 'a', 'q', NULL, NULL, clock_timestamp() FROM generate_series(1, 20000) n`,
+	`INSERT INTO holdfast.request (shard, workspace, key, fingerprint, state, epoch, operation, created_at, expires_at)
+	 SELECT 0, 'w', 'of ' || n, '', 'open', 0, CASE WHEN n <= 2 THEN 'o' ELSE 'o' || n END, clock_timestamp(), clock_timestamp() + interval '1 day' FROM generate_series(1, 20000) n`,
 	`INSERT INTO holdfast.request (shard, workspace, key, fingerprint, state, epoch, created_at, expires_at)
 	 SELECT 0, 'w', 'k' || n, '', 'done', 1, clock_timestamp(), clock_timestamp() + CASE WHEN n <= 50 THEN -1 ELSE 1 END * interval '1 hour' FROM generate_series(1, 20000) n`,
 	`INSERT INTO holdfast.token SELECT 0, 'w', 'k' || n, 'l', 'e1', 'o', 1, '', clock_timestamp() + CASE WHEN n <= 50 THEN -1 ELSE 1 END * interval '1 hour'

@@ -212,6 +212,9 @@ func made(s Step, o []StepOption) Step {
 	if s.own != nil {
 		s.own.Safety, s.own.Unknown, s.own.Timeout, s.own.Behind = s.spec.Safety, s.spec.OnUnknown, s.spec.Timeout, s.behind
 	}
+	if s.own != nil && s.bad == nil && s.spec.OnUnknown != "" && s.spec.Safety != "" && s.spec.Safety != "opaque" {
+		s.bad = fault.New(fault.Validation, "step %q: OnUnknownRetry is an option of an opaque task: a task that is %s has no unknown outcome of its own; pass holdfast.OnUnknownRetry to its effects", s.spec.Name, s.spec.Safety)
+	}
 	if s.behind && s.bad == nil && (s.own == nil || s.spec.Safety != "idempotent") {
 		s.bad = fault.New(fault.Validation, "RecordBehind is an option of Task and Handle, for a task that is Idempotent: add Idempotent, or remove RecordBehind")
 	}

@@ -179,11 +179,11 @@ func TestListScopes(t *testing.T) {
 		}
 		list := func(kind, prefix string) string {
 			var ids []string
-			for x, err := range scope.List(ctx, hf, kind, scope.ListFilter{Prefix: prefix}) {
+			for x, err := range scope.List(ctx, hf, kind, scope.Filter{Prefix: prefix}) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if x.Kind != kind || x.Version != 0 || x.CreatedAt.IsZero() || (x.ExpiresAt != nil) != (x.ID == "late") {
+				if x.Kind != kind || x.Version != 0 || x.CreatedAt.IsZero() || (!x.ExpiresAt.IsZero()) != (x.ID == "late") {
 					t.Errorf("listed %+v", x)
 				}
 				ids = append(ids, x.ID)
@@ -206,7 +206,7 @@ func TestListScopes(t *testing.T) {
 		if kinds, err := holdfast.Collect(scope.ListKinds(other, hf)); err != nil || len(kinds) != 0 {
 			t.Errorf("another workspace has the kinds %q, %v", kinds, err)
 		}
-		if all, err := holdfast.Collect(scope.List(other, hf, "user", scope.ListFilter{})); err != nil || len(all) != 0 {
+		if all, err := holdfast.Collect(scope.List(other, hf, "user", scope.Filter{})); err != nil || len(all) != 0 {
 			t.Errorf("another workspace lists %v, %v", all, err)
 		}
 		x, err := scope.In[json.RawMessage](hf, "user", "a", scope.ExpectVersion(7)).Put(ctx, json.RawMessage(`{}`))

@@ -61,17 +61,17 @@ type Info struct {
 	Kind, ID             string
 	Version              int64
 	CreatedAt, UpdatedAt time.Time
-	ExpiresAt            *time.Time // nil if it does not expire
+	ExpiresAt            time.Time // the zero time if it does not expire
 }
 
-// ListFilter selects scopes. The zero ListFilter selects all of a kind.
-type ListFilter struct {
+// Filter selects scopes. The zero Filter selects all of a kind.
+type Filter struct {
 	// Prefix is the beginning of the ids.
 	Prefix string
 }
 
 // List iterates over the scopes of a kind in a database, in the order of their ids.
-func List(ctx context.Context, d holdfast.Doer, kind string, f ListFilter) iter.Seq2[Info, error] {
+func List(ctx context.Context, d holdfast.Doer, kind string, f Filter) iter.Seq2[Info, error] {
 	return func(yield func(Info, error) bool) {
 		for e, err := range store.Seq(func(last scopestore.Entry, limit int) ([]scopestore.Entry, error) {
 			return scopestore.List(ctx, store.DoerOf(d), scopestore.ListArgs{Kind: kind, Prefix: f.Prefix, After: last.ID, Limit: limit})
@@ -87,11 +87,7 @@ func List(ctx context.Context, d holdfast.Doer, kind string, f ListFilter) iter.
 }
 
 func infoOf(kind string, e scopestore.Entry) Info {
-	i := Info{Kind: kind, ID: e.ID, Version: e.Version, CreatedAt: e.CreatedAt.UTC(), UpdatedAt: e.UpdatedAt.UTC()}
-	if t := store.Moment(e.ExpiresAt); t != nil {
-		i.ExpiresAt = new(t.UTC())
-	}
-	return i
+	return Info{Kind: kind, ID: e.ID, Version: e.Version, CreatedAt: e.CreatedAt.UTC(), UpdatedAt: e.UpdatedAt.UTC(), ExpiresAt: store.OrZero(e.ExpiresAt).UTC()}
 }
 
 // ListKinds iterates over the kinds of which there are scopes in a database, or were until a day ago.

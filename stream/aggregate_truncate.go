@@ -47,7 +47,7 @@ func (g *gapError) explain(ctx context.Context, d holdfast.Doer) error {
 		return err
 	case s.First == int64(g.first):
 		return fault.New(fault.Conflict, "stream %s was truncated below version %d without a state, and no snapshot includes the removed events, so the aggregate cannot be loaded: "+
-			"truncate it again below version %d with the state before that version (stream.Base)", g.stream, g.first, g.first).With("firstVersion", s.First)
+			"truncate it again below version %d with the state before that version (stream.Snapshot)", g.stream, g.first, g.first).With("firstVersion", s.First)
 	}
 	return fault.New(fault.DatabaseDamaged,
 		"%s and no snapshot that replaces them, so the aggregate cannot be loaded: restore the stream from a backup", g.Error())
@@ -55,7 +55,7 @@ func (g *gapError) explain(ctx context.Context, d holdfast.Doer) error {
 
 // Truncate removes the events of an id below a version, as the function [Truncate] does, and stores the state that they lead
 // to, from which the aggregate is loaded afterwards. Use it to keep only the recent events of an aggregate. JSON must
-// preserve all of S, as for [SnapshotEvery], also for programs that read the state later. An aggregate with a vault is
+// preserve all of S, as for [SnapshotEvery], and programs that read the state later must be able to decode it. An aggregate with a vault is
 // refused, because the state would be stored unencrypted.
 func (a *Aggregate[S]) Truncate(ctx context.Context, e *holdfast.Engine, id string, before Version) error {
 	if a.vault != nil {
@@ -79,5 +79,5 @@ func (a *Aggregate[S]) Truncate(ctx context.Context, e *holdfast.Engine, id stri
 	if err != nil {
 		return err
 	}
-	return Truncate(ctx, e, none.stream, before, Base(state))
+	return Truncate(ctx, e, none.stream, before, Snapshot(state))
 }

@@ -26,42 +26,53 @@ const (
 )
 
 // CloseOption is an option of [Close].
-type CloseOption struct{ set func(*closeOptions) }
+type CloseOption interface{ close(*closeOptions) }
+
+type closeOption func(*closeOptions)
+
+func (f closeOption) close(o *closeOptions) { f(o) }
 
 type closeOptions struct {
 	streamclose.Args
 	export func(context.Context, []Event) error
 }
 
-// Snapshot sets the data, as JSON, of the event that replaces the others in a restart. A restart requires it.
-func Snapshot(data json.RawMessage) CloseOption {
-	return CloseOption{func(o *closeOptions) { o.Snapshot = data }}
-}
+// SnapshotOption is the option [Snapshot] of [Close] and [Truncate].
+type SnapshotOption struct{ state json.RawMessage }
+
+// Snapshot sets the state, as JSON, that replaces the removed events, and from which aggregates are loaded. A restart requires
+// it: its "$snapshot" event has this data. For [Truncate], the state must include exactly the events below the version;
+// [Aggregate.Truncate] computes it. An empty state is [holdfast.ErrValidation].
+func Snapshot(state json.RawMessage) SnapshotOption { return SnapshotOption{state} }
+
+func (s SnapshotOption) close(o *closeOptions) { o.Snapshot = s.state }
+
+func (s SnapshotOption) truncate(o *truncateOptions) { o.snapshot, o.given = s.state, true }
 
 // ExpectVersion sets the version that the close covers: the version of the last event that the caller has read. If the
 // stream is at another version, the error is [holdfast.ErrConcurrency] with lastVersion: read the new events, make the
 // snapshot again and retry the close. A restart requires this option, because it would otherwise remove events that
 // were appended after its snapshot was made. Without the option, the other modes accept any version.
 func ExpectVersion(version Version) CloseOption {
-	return CloseOption{func(o *closeOptions) { o.Args.ExpectVersion = (*int64)(&version) }}
+	return closeOption(func(o *closeOptions) { o.Args.ExpectVersion = (*int64)(&version) })
 }
 
 // Export passes the events to f page by page, in order, before anything is removed. While f runs, the stream accepts no
 // events. f may be called again for the same events if the close fails and is retried. The context passed to f ends
 // after the [Timeout].
 func Export(f func(context.Context, []Event) error) CloseOption {
-	return CloseOption{func(o *closeOptions) { o.export = f }}
+	return closeOption(func(o *closeOptions) { o.export = f })
 }
 
 // Lease sets how long the stream stays locked if this process crashes during the close; the default is 30 seconds. The
 // lock is renewed while an [Export] runs.
 func Lease(d time.Duration) CloseOption {
-	return CloseOption{func(o *closeOptions) { o.Args.Lease = d }}
+	return closeOption(func(o *closeOptions) { o.Args.Lease = d })
 }
 
 // Timeout limits the total duration of an [Export]; the default is 15 minutes.
 func Timeout(d time.Duration) CloseOption {
-	return CloseOption{func(o *closeOptions) { o.Args.Timeout = d }}
+	return closeOption(func(o *closeOptions) { o.Args.Timeout = d })
 }
 
 // Closed describes a closed stream. The events from First to Last remain.
@@ -84,7 +95,7 @@ type Closed struct {
 func Close(ctx context.Context, e *holdfast.Engine, stream string, mode CloseMode, o ...CloseOption) (Closed, error) {
 	a := closeOptions{Args: streamclose.Args{Stream: stream, Mode: streamclose.Mode(mode)}}
 	for _, option := range o {
-		option.set(&a)
+		option.close(&a)
 	}
 	if a.export != nil {
 		a.Export = func(ctx context.Context, first, last int64) error {
@@ -114,14 +125,12 @@ func export(ctx context.Context, e *holdfast.Engine, stream string, from, to Ver
 	return ctx.Err()
 }
 
-// TruncateOption is an option of [Truncate].
-type TruncateOption struct{ set func(*json.RawMessage) }
+// TruncateOption is an option of [Truncate]: [Snapshot].
+type TruncateOption interface{ truncate(*truncateOptions) }
 
-// Base sets the state, as JSON, that the removed events lead to. Aggregates start with it, as they do with the snapshot of a
-// [Restart]. Without it, or a stored snapshot that is recent enough, they can no longer be loaded. The state must include
-// exactly the events below the version; [Aggregate.Truncate] computes it.
-func Base(state json.RawMessage) TruncateOption {
-	return TruncateOption{func(o *json.RawMessage) { *o = state }}
+type truncateOptions struct {
+	snapshot json.RawMessage
+	given    bool
 }
 
 // Truncate permanently removes the events of a stream below a version. The last event is never removed. If a reaction
@@ -129,11 +138,15 @@ func Base(state json.RawMessage) TruncateOption {
 // lists the reactions. A reaction that is reset afterwards starts at the first remaining event.
 //
 // The stream stays open, and events can be appended meanwhile. If you want to keep the removed events elsewhere, read them
-// before: events below a version never change. Repeating Truncate changes nothing.
+// before: events below a version never change. Repeating Truncate changes nothing. Without a [Snapshot], and without a stored
+// snapshot that is recent enough, an aggregate of the stream can no longer be loaded.
 func Truncate(ctx context.Context, e *holdfast.Engine, stream string, before Version, o ...TruncateOption) error {
-	var base json.RawMessage
+	var with truncateOptions
 	for _, option := range o {
-		option.set(&base)
+		option.truncate(&with)
 	}
-	return streamclose.Truncate(ctx, engine.Of(e), stream, int64(before), base)
+	if with.given && len(with.snapshot) == 0 {
+		return fault.New(fault.Validation, "the snapshot is empty: pass the state as JSON, or omit the option")
+	}
+	return streamclose.Truncate(ctx, engine.Of(e), stream, int64(before), with.snapshot)
 }

@@ -142,7 +142,7 @@ func TestTruncatedAggregate(t *testing.T) {
 			t.Errorf("got %v, want a conflict", err)
 		}
 		for _, base := range []string{`{"Balance": 1000}`, `{"Balance": 2000}`} { // the second is a repetition, and changes nothing
-			if err := stream.Truncate(ctx, hf, "purse-c", 6, stream.Base([]byte(base))); err != nil {
+			if err := stream.Truncate(ctx, hf, "purse-c", 6, stream.Snapshot([]byte(base))); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -66,9 +66,10 @@ type FeedEvent struct {
 
 // ReadFeed iterates over the events of the feed after a cursor, in order, up to the current end of the feed. A reader
 // that continues after the last Cursor sees each event once and misses none. Events that were removed from their
-// streams are skipped. If the feed never returned the cursor, ReadFeed returns [holdfast.ErrValidation].
+// streams are skipped. If the feed never returned the cursor, ReadFeed returns [holdfast.ErrValidation], and if
+// the workspace has no feed, [holdfast.ErrNotFound].
 func ReadFeed(ctx context.Context, d holdfast.Doer, after Cursor) iter.Seq2[FeedEvent, error] {
-	return store.Seq(func(last feed.Item, limit int) ([]feed.Item, error) {
+	return store.SeqIn(func() error { return feed.Exists(ctx, store.DoerOf(d)) }, func(last feed.Item, limit int) ([]feed.Item, error) {
 		position, err := last.Position, error(nil)
 		if position == 0 {
 			if position, err = feed.ParseCursor(string(after)); err != nil {

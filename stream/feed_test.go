@@ -39,8 +39,8 @@ func numbered(t *testing.T, ctx context.Context, hf *holdfast.Engine, n int) {
 func TestReadFeedGoesOn(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		ctx := t.Context()
-		if none, err := holdfast.Collect(stream.ReadFeed(ctx, hf, "")); err != nil || len(none) != 0 {
-			t.Errorf("feed without events: got %+v, %v", none, err)
+		if none, err := holdfast.Collect(stream.ReadFeed(ctx, hf, "")); !errors.Is(err, holdfast.ErrNotFound) || len(none) != 0 {
+			t.Errorf("workspace without a feed: got %+v, %v, want ErrNotFound", none, err)
 		}
 		numbered(t, ctx, hf, 10)
 		numbered(t, holdfast.InWorkspace(ctx, "other"), hf, 3)

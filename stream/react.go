@@ -175,7 +175,9 @@ func (r *reaction) definition() reactions.Definition {
 		d.Backoff.Kind = "fixed"
 	}
 	d.Backoff.Base = cmp.Or(p.Backoff, d.Backoff.Base)
-	d.Backoff.Max = max(cmp.Or(p.MaxBackoff, d.Backoff.Max), d.Backoff.Base)
+	if d.Backoff.Max = cmp.Or(p.MaxBackoff, max(d.Backoff.Max, d.Backoff.Base)); p.Backoff == 0 {
+		d.Backoff.Base = min(d.Backoff.Base, d.Backoff.Max)
+	}
 	return d
 }
 

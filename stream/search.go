@@ -13,7 +13,8 @@ import (
 
 // EventFilter selects events for [Search]. The zero EventFilter selects all events of the feed.
 type EventFilter struct {
-	// Stream is the stream to search, which may be a history; "" searches the feed, which must be switched on ([Feed]).
+	// Stream is the stream to search, which may be a history; "" searches the feed. If the workspace has no
+	// feed ([Feed]), the error is [holdfast.ErrNotFound].
 	Stream string
 	// Names are the names of the events; none means any.
 	Names []string
@@ -51,10 +52,11 @@ func search(ctx context.Context, d store.Doer, f EventFilter, yield func(Event) 
 	if err == nil {
 		a.From, err = start(ctx, d, a)
 	}
-	for err == nil {
+	for some := false; err == nil; {
 		var all []events.Found
 		all, err = read(ctx, d, a)
 		for _, found := range all {
+			some = true
 			if found.Wanted && !yield(public(found.Event)) {
 				return nil
 			}
@@ -64,33 +66,44 @@ func search(ctx context.Context, d store.Doer, f EventFilter, yield func(Event) 
 			}
 		}
 		if len(all) == 0 || all[len(all)-1].Ended || a.From < 0 {
+			if err == nil && f.Stream == "" && !some {
+				err = feed.Exists(ctx, d)
+			}
 			return err
 		}
 	}
 	return err
 }
 
+// Status is the status of a stream.
+type Status string
+
+// The statuses of streams.
+const (
+	StreamOpen    Status = "open"
+	StreamClosing Status = "closing" // a close is in progress
+	StreamClosed  Status = "closed"
+)
+
 // Info describes a stream. Its events are those from First to Last.
 type Info struct {
 	Name        string
 	First, Last Version
-	// State is "open", "closing" or "closed".
-	State string
-	// Closed is the mode of a closed stream.
-	Closed CloseMode
+	Status      Status
+	Mode        CloseMode // of a closed stream
 	// FirstAt and LastAt are the times of the first and the last event, and LastName is the name of the last one.
 	FirstAt, LastAt time.Time
 	LastName        string
 }
 
-// ListFilter selects streams. The zero ListFilter selects all.
-type ListFilter struct {
+// Filter selects streams. The zero Filter selects all.
+type Filter struct {
 	// Prefix is the beginning of the names.
 	Prefix string
 }
 
 // List iterates over the streams of a workspace, in the order of their names, without the histories.
-func List(ctx context.Context, d holdfast.Doer, f ListFilter) iter.Seq2[Info, error] {
+func List(ctx context.Context, d holdfast.Doer, f Filter) iter.Seq2[Info, error] {
 	return store.Seq(func(last events.Stream, limit int) ([]events.Stream, error) {
 		return events.ListStreams(ctx, store.DoerOf(d), events.ListStreamsArgs{After: last.Name, Prefix: f.Prefix, Limit: limit})
 	}, info)
@@ -103,6 +116,6 @@ func Get(ctx context.Context, d holdfast.Doer, name string) (Info, error) {
 }
 
 func info(s events.Stream) Info {
-	return Info{Name: s.Name, First: Version(s.First), Last: Version(s.Last), State: s.State, Closed: CloseMode(s.Closed),
+	return Info{Name: s.Name, First: Version(s.First), Last: Version(s.Last), Status: Status(s.State), Mode: CloseMode(s.Closed),
 		FirstAt: s.FirstAt, LastAt: s.LastAt, LastName: s.LastName}
 }

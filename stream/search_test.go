@@ -108,10 +108,12 @@ func TestSearch(t *testing.T) {
 				t.Errorf("%+v: got %v, want a validation error", bad, err)
 			}
 		}
-		for _, f := range []stream.EventFilter{{}, {Stream: "a"}} {
-			if all, err := holdfast.Collect(stream.Search(holdfast.InWorkspace(ctx, "other"), hf, f)); err != nil || len(all) != 0 {
-				t.Errorf("another workspace finds %d events, %v", len(all), err)
-			}
+		other := holdfast.InWorkspace(ctx, "other")
+		if all, err := holdfast.Collect(stream.Search(other, hf, stream.EventFilter{Stream: "a"})); err != nil || len(all) != 0 {
+			t.Errorf("another workspace finds %d events, %v", len(all), err)
+		}
+		if all, err := holdfast.Collect(stream.Search(other, hf, stream.EventFilter{})); !errors.Is(err, holdfast.ErrNotFound) || len(all) != 0 {
+			t.Errorf("a workspace without a feed finds %d events, %v, want ErrNotFound", len(all), err)
 		}
 		for e, err := range stream.Search(ctx, hf, stream.EventFilter{Backward: true}) {
 			if err != nil || fmt.Sprint(e) != fmt.Sprint(ordered[len(ordered)-1].Event) {
@@ -146,7 +148,7 @@ func TestListStreams(t *testing.T) {
 			"ord\u00e9":        "ord\u00e9",
 		} {
 			var got []string
-			for s, err := range stream.List(ctx, hf, stream.ListFilter{Prefix: prefix}) {
+			for s, err := range stream.List(ctx, hf, stream.Filter{Prefix: prefix}) {
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -157,8 +159,8 @@ func TestListStreams(t *testing.T) {
 			}
 		}
 		for name, want := range map[string]stream.Info{
-			"order-1": {Name: "order-1", First: 1, Last: 2, State: "open", LastName: "c"},
-			"zoo":     {Name: "zoo", First: 3, Last: 3, State: "closed", Closed: stream.Tombstone, LastName: "$tombstone"},
+			"order-1": {Name: "order-1", First: 1, Last: 2, Status: stream.StreamOpen, LastName: "c"},
+			"zoo":     {Name: "zoo", First: 3, Last: 3, Status: stream.StreamClosed, Mode: stream.Tombstone, LastName: "$tombstone"},
 		} {
 			got, err := stream.Get(ctx, hf, name)
 			if got.FirstAt.IsZero() || got.LastAt.Before(got.FirstAt) {
@@ -169,7 +171,7 @@ func TestListStreams(t *testing.T) {
 				t.Errorf("got %+v, %v, want %+v", got, err, want)
 			}
 		}
-		if all, err := holdfast.Collect(stream.List(holdfast.InWorkspace(ctx, "other"), hf, stream.ListFilter{})); err != nil || len(all) != 0 {
+		if all, err := holdfast.Collect(stream.List(holdfast.InWorkspace(ctx, "other"), hf, stream.Filter{})); err != nil || len(all) != 0 {
 			t.Errorf("another workspace lists %v, %v", all, err)
 		}
 		if _, err := stream.Get(ctx, hf, "none"); !errors.Is(err, holdfast.ErrNotFound) {

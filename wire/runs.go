@@ -78,7 +78,7 @@ type RunStep struct {
 	FinishedAt   *Time           `json:"finishedAt"`
 }
 
-// Command pauses, resumes, cancels or retries a run.
+// Command is the body of the request to pause, resume, cancel or retry a run. The path says which of them it is.
 type Command struct {
 	ExpectedVersion *int64 `json:"expectedVersion,omitempty" doc:"The command is applied only if the run is at this version."`
 }
@@ -103,7 +103,7 @@ type Approval struct {
 	Step       string          `json:"step"`
 	Visit      int64           `json:"visit"`
 	Prompt     string          `json:"prompt"`
-	Requesters []string        `json:"requesters" doc:"Requesters that may decide. If empty, any API key that is allowed to decide approvals may decide."`
+	Requesters []string        `json:"requesters" doc:"An API key may decide if it may act for at least one of these requesters. If empty, any API key that is allowed to decide approvals may decide."`
 	Status     string          `json:"status" enum:"pending,approved,rejected,edited,expired"`
 	By         *string         `json:"by" doc:"The actor that decided."`
 	Label      *string         `json:"label" doc:"Name of the person who decided, as given in the request."`

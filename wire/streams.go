@@ -73,8 +73,8 @@ type StreamStatistics struct {
 
 // TruncateStream is the request to delete the events of a stream below a version.
 type TruncateStream struct {
-	Before int64           `json:"before" doc:"The first version to keep; at most the last version."`
-	State  json.RawMessage `json:"state,omitempty" doc:"The state computed from all events below before, from which aggregates start. Any JSON value."`
+	Before   int64           `json:"before" doc:"The first version to keep; at most the last version."`
+	Snapshot json.RawMessage `json:"snapshot,omitempty" doc:"The state computed from all events below before, from which aggregates start. Any JSON value."`
 }
 
 // PutReaction registers or changes a reaction.
@@ -228,7 +228,7 @@ type Repaired struct {
 type Position struct {
 	Stream       string `json:"stream"`
 	Reaction     string `json:"reaction"`
-	Watermark    int64  `json:"watermark" doc:"Last version that the reaction has handled; -1 if it has handled none."`
+	Watermark    int64  `json:"watermark" doc:"Last version that the reaction has handled or skipped; -1 if there is none."`
 	Head         int64  `json:"head"`
 	Retry        int    `json:"retry"`
 	Deaths       int    `json:"deaths"`

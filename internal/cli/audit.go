@@ -2,17 +2,18 @@ package cli
 
 import (
 	"context"
+	"time"
 
 	"github.com/holdfast-go/holdfast/client"
 )
 
 type auditCommand struct {
 	pageFlags
-	Actor   string `setting:"-" placeholder:"ACTOR" help:"Only actions of this actor, such as key:06gt…."`
-	Action  string `setting:"-" placeholder:"ACTION" help:"Only this action, such as key.create."`
-	Subject string `setting:"-" placeholder:"SUBJECT" help:"Only actions on this object, such as handler/mail."`
-	Since   string `setting:"-" placeholder:"TIME" help:"Only actions at this time (RFC 3339) or later."`
-	Until   string `setting:"-" placeholder:"TIME" help:"Only actions before this time (RFC 3339)."`
+	Actor   string    `setting:"-" placeholder:"ACTOR" help:"Only actions of this actor, such as key:06gt…."`
+	Action  string    `setting:"-" placeholder:"ACTION" help:"Only this action, such as key.create."`
+	Subject string    `setting:"-" placeholder:"SUBJECT" help:"Only actions on this object, such as handler/mail."`
+	Since   time.Time `setting:"-" placeholder:"TIME" help:"Only actions at this time (RFC 3339) or later."`
+	Until   time.Time `setting:"-" placeholder:"TIME" help:"Only actions before this time (RFC 3339)."`
 }
 
 func (c *auditCommand) Run(ctx context.Context, d *connection) error {

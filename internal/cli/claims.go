@@ -101,7 +101,7 @@ func (c *claimRelease) Run(ctx context.Context, d *connection) error {
 type operationsCommand struct {
 	List     operationsList     `cmd:"" help:"List unfinished operations, and operations with contradictions."`
 	Resolve  operationsResolve  `cmd:"" help:"Resolve an uncertain operation."`
-	Show     operationsShow     `cmd:"" help:"Show an operation, also one that has ended."`
+	Show     operationsShow     `cmd:"" help:"Show an operation, even if it has ended."`
 	Release  operationsRelease  `cmd:"" help:"Release a leased operation whose effects have not begun."`
 	Withdraw operationsWithdraw `cmd:"" help:"Withdraw an operation that is due."`
 	Ack      operationsAck      `cmd:"" help:"Acknowledge an operation's contradictions."`

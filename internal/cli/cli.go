@@ -11,7 +11,8 @@
 // Each command is a struct of its flags. Most commands call the HTTP API of a server, or the
 // same API in this process (see [targetFlags]). The Run method of such a command takes an open
 // connection, or the target if it validates flags before the connection is opened. That of the
-// others (serve, migrate, lint and so on) takes the program. Commands are documented by the help tags of the fields that name them, and by help.md.
+// others (serve, migrate and so on) takes the program. Commands are documented by the help tags of the
+// fields that name them, and by help.md.
 package cli
 
 import (

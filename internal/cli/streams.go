@@ -61,19 +61,19 @@ func (c *streamsShow) Run(ctx context.Context, d *connection) error {
 
 type streamsTruncate struct {
 	idempotencyFlags
-	Stream string `arg:"" help:"Stream name."`
-	Before int64  `setting:"-" required:"" placeholder:"N" help:"First version to keep."`
-	State  string `setting:"-" placeholder:"JSON" help:"State computed from the deleted events, from which aggregates start: JSON, or @FILE."`
+	Stream   string `arg:"" help:"Stream name."`
+	Before   int64  `setting:"-" required:"" placeholder:"N" help:"First version to keep."`
+	Snapshot string `setting:"-" placeholder:"JSON" help:"State computed from the deleted events, from which aggregates start: JSON, or @FILE."`
 }
 
 func (c *streamsTruncate) Run(ctx context.Context, to *target) error {
-	state, bad := document("--state", c.State)
+	state, bad := document("--snapshot", c.Snapshot)
 	to.closes = true
 	d, err := to.openUnless(ctx, bad)
 	if err != nil {
 		return err
 	}
-	s, err := d.TruncateStream(ctx, c.Stream, wire.TruncateStream{Before: c.Before, State: state}, c.options(d)...)
+	s, err := d.TruncateStream(ctx, c.Stream, wire.TruncateStream{Before: c.Before, Snapshot: state}, c.options(d)...)
 	return d.show(facts("stream", s.Name, "first version", number64(s.FirstVersion), "last version", number64(s.LastVersion)), err)
 }
 

@@ -92,6 +92,6 @@ func CountNames(ctx context.Context, d store.Doer, stream string, first int64, l
 }
 
 func (s Stream) utc() Stream {
-	s.FirstAt, s.LastAt = s.FirstAt.UTC(), s.LastAt.UTC()
+	s.FirstAt, s.LastAt = store.OrZero(s.FirstAt).UTC(), store.OrZero(s.LastAt).UTC()
 	return s
 }

@@ -260,3 +260,12 @@ func (s *Sequencer) refresh(ctx context.Context) error {
 	}
 	return err
 }
+
+// Exists returns [fault.NotFound] if the context's workspace has no feed.
+func Exists(ctx context.Context, d store.Doer) error {
+	_, err := reactions.Get(ctx, d, Reaction)
+	if fault.CodeOf(err) == fault.NotFound {
+		err = fault.New(fault.NotFound, "workspace %q has no feed: pass stream.Feed to holdfast.Open, with this workspace in its options", store.WorkspaceOf(ctx))
+	}
+	return err
+}

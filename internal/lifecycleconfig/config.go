@@ -101,6 +101,9 @@ const (
 
 // Filled returns a with its defaults filled in.
 func (a AfterEffect) Filled() AfterEffect {
+	if a.Backoff == 0 && a.MaxBackoff > 0 {
+		a.Backoff = min(DefaultBackoff, a.MaxBackoff)
+	}
 	a.MaxAttempts, a.Backoff = cmp.Or(a.MaxAttempts, DefaultAttempts), cmp.Or(a.Backoff, DefaultBackoff)
 	a.MaxBackoff = cmp.Or(a.MaxBackoff, max(DefaultMaxBackoff, a.Backoff))
 	a.OnRefusal, a.OnMissing = cmp.Or(a.OnRefusal, Retry), cmp.Or(a.OnMissing, Block)

@@ -37,6 +37,11 @@ var listVerb = store.NewVerb(store.Decl{Name: "operations.list", Lane: store.Rea
 
 // Operations returns the operations of the context's workspace that have not ended; lifecycle.ListOperations documents it.
 func Operations(ctx context.Context, d store.Doer, phase, behind string, limit int) ([]Pending, error) {
+	switch phase {
+	case "", string(entities.Held), string(entities.Due), string(entities.Uncertain):
+	default:
+		return nil, fault.New(fault.Validation, "state must be held, due or uncertain, got %q", phase)
+	}
 	if limit <= 0 || limit > 1000 {
 		limit = 100
 	}

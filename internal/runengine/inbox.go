@@ -131,6 +131,7 @@ func scanApproval(all *[]Approval, r store.Row) error {
 		err = json.Unmarshal(requesters, &a.Requesters)
 	}
 	a.ID = ApprovalID(a.Run, a.Step, a.Visit)
+	a.DecidedAt = store.OrZero(a.DecidedAt)
 	if a.Status == "pending" && a.past { // the next poll stores this
 		a.Status = "expired"
 	}

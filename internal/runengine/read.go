@@ -85,6 +85,7 @@ func (x *runRow) into() []any {
 
 func (x *runRow) run() Run {
 	r := x.Run
+	r.StartedAt, r.FinishedAt = store.OrZero(r.StartedAt), store.OrZero(r.FinishedAt)
 	return r
 }
 
@@ -104,6 +105,7 @@ func (x *stepRow) into() []any {
 func (x *stepRow) step() Step {
 	s := x.Step
 	s.Type, s.Timeout = workflow.Type(x.kind), time.Duration(x.timeout)*time.Millisecond
+	s.StartedAt, s.FinishedAt = store.OrZero(s.StartedAt), store.OrZero(s.FinishedAt)
 	return s
 }
 

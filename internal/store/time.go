@@ -26,6 +26,14 @@ func Shift(ctx context.Context, d Doer, by time.Duration) error {
 	return err
 }
 
+// OrZero returns the zero time for the Unix epoch, which stands for never in the database.
+func OrZero(t time.Time) time.Time {
+	if t.Unix() == 0 {
+		return time.Time{}
+	}
+	return t
+}
+
 // Moment returns nil for the Unix epoch, which stands for never.
 func Moment(t time.Time) *time.Time {
 	if t.Unix() == 0 {

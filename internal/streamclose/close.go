@@ -221,7 +221,7 @@ func (c *closer) alreadyClosed(ctx context.Context, tx *store.Tx, s headRow) (bo
 // outdatedError returns the error of a close that covers another version than the
 // stream's.
 func (c *closer) outdatedError(s headRow) *fault.Error {
-	todo := "read it to its end"
+	todo := "read the stream to its end"
 	if c.Mode == Restart {
 		todo += ", make a new snapshot"
 	}

@@ -77,7 +77,7 @@ var tags = []*huma.Tag{
 	{Name: "keys", Description: "API keys and their roles."},
 	{Name: "lifecycles", Description: "State machines of entities: configs, entities and their steps."},
 	{Name: "operations", Description: "Operations that have not ended or have contradictions."},
-	{Name: "reactions", Description: "Handlers that follow the events of streams, their positions and repairs."},
+	{Name: "reactions", Description: "Reactions to the events of streams: definitions, positions, leases and repairs."},
 	{Name: "runs", Description: "Workflow definitions and their executions."},
 	{Name: "scopes", Description: "Versioned state that many callers can change concurrently."},
 	{Name: "streams", Description: "Streams of events, and the feed of all events."},
