@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -924,6 +926,41 @@ func TestFiftyStartsUnderOneKey(t *testing.T) {
 		d.want(d.ask("POST", "workflow-runs", wire.StartRun{DefinitionID: "one@1", IdempotencyKey: &key}, &other, "X-Holdfast-Workspace", "other"), 201, "")
 		if !other.Created || other.Run.ID == answers[0].Run.ID {
 			t.Errorf("start in another workspace returned %+v, want a new run", other)
+		}
+	})
+}
+
+// TestTheExamplesOfStevora verifies that the request of docs/from-stevora.md starts a run once, with the id of a definition
+// that has a version, and that the response has the members of the page's second example.
+func TestTheExamplesOfStevora(t *testing.T) {
+	page, err := os.ReadFile("../docs/from-stevora.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	examples := regexp.MustCompile("(?s)```json\n(.*?)```").FindAllStringSubmatch(string(page), -1)
+	if len(examples) != 2 {
+		t.Fatalf("the page has %d examples, want 2", len(examples))
+	}
+	request := examples[0][1]
+	var response map[string]any
+	if err := json.Unmarshal([]byte(examples[1][1]), &response); err != nil {
+		t.Fatal(err)
+	}
+	eachTestAPI(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *testAPI) {
+		d.want(d.ask("POST", "workflow-definitions", `{"name":"def_abc123","version":"1","steps":[{"name":"nap","type":"wait","durationMs":3600000}]}`, nil), 201, "")
+		d.want(d.ask("POST", "workflow-runs", request, nil), 404, fault.NotFound)
+		request := strings.Replace(request, "def_abc123", "def_abc123@1", 1)
+		for _, status := range []int{201, 200} {
+			var got map[string]any
+			d.want(d.ask("POST", "workflow-runs", request, &got), status, "")
+			if got["created"] != (status == 201) || len(got) != len(response) {
+				t.Errorf("got %v, want the members of %v", got, response)
+			}
+			for name := range response["run"].(map[string]any) {
+				if _, ok := got["run"].(map[string]any)[name]; !ok && name != "..." {
+					t.Errorf("the run has no %s: %v", name, got["run"])
+				}
+			}
 		}
 	})
 }

@@ -15,7 +15,7 @@ import (
 
 type streamsCommand struct {
 	List     streamsList     `cmd:"" help:"List streams."`
-	Show     streamsShow     `cmd:"" help:"Show a stream and counts of its events."`
+	Show     streamsShow     `cmd:"" help:"Show a stream and the number of its events, in total and by name."`
 	Append   streamsAppend   `cmd:"" help:"Append an event to a stream."`
 	Read     streamsRead     `cmd:"" help:"Read a stream."`
 	Close    streamsClose    `cmd:"" help:"Close a stream."`
