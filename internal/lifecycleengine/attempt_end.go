@@ -36,12 +36,12 @@ const (
 	longestPause = 5 * time.Minute
 )
 
-// ending limits how long the end of an attempt is retried, beyond the end of the caller's
-// context.
+// ending limits how long the end of an attempt is retried. record and refuse also give the end a context of this length
+// that does not end with the caller's; with the caller's own context, retries stop when that ends.
 const ending = 15 * time.Second
 
-// settle ends an operation that is done. It retries while the database is unavailable and the
-// lease may still be valid, because the work is done.
+// settle ends an operation that is done. Because the work is done, it retries while the database is unavailable, for at
+// most the time of ending; if the lease has expired by then, the database refuses the end.
 func (t *attempt) settle(ctx context.Context, w *work, results []entities.Result) (e entities.Entity, err error) {
 	defer func() {
 		if p := recover(); p != nil { // a panic in a commit

@@ -146,7 +146,7 @@ func (b *registry) take(ctx context.Context, shard int16, r entities.Resumed, si
 	}
 	why := "the config no longer has this step"
 	if step != nil {
-		if name := s.missingHandler(step, r.Claim.Requester); name != "" {
+		if name := s.absentHandler(step, r.Claim.Requester); name != "" {
 			step, why = nil, "handler "+strconv.Quote(name)+" no longer exists"
 		}
 	}

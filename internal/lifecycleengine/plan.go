@@ -73,8 +73,10 @@ func (s *bound) currentHandler(name string, now lifecycleconfig.Per[string], req
 	return forAll(name)
 }
 
-// missingHandler returns the name of a handler that a step needs and that no longer exists, or "".
-func (s *bound) missingHandler(step *lifecycleconfig.Step, requester string) string {
+// absentHandler returns the name of a handler that a step needs and that the lifecycle does not have, or "". It finds only
+// handlers of a program: a published lifecycle has an entry for each name, and the body of a handler marked missing returns
+// a non-retryable error.
+func (s *bound) absentHandler(step *lifecycleconfig.Step, requester string) string {
 	for _, p := range []lifecycleconfig.Per[string]{step.Action, step.Validation} {
 		if name, _ := p.For(requester); name != "" && s.handlers[name] == nil {
 			return name
