@@ -180,6 +180,9 @@ func (t *table) writeText(names []string) string {
 		" FROM pg_catalog.json_populate_record(NULL::" + t.name + ", $3::text::pg_catalog.json) AS r WHERE " + t.byKey
 }
 
+// FullName returns the quoted name with its schema.
+func (t *table) FullName() string { return t.name }
+
 // Texts returns the SQL, for tests.
 func (t *table) Texts() store.Texts {
 	all := store.Texts{"read": t.read, "move": t.move, "in": t.in}
