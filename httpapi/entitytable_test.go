@@ -15,6 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast/httpapi"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/lifecycleengine"
+	"github.com/holdfast-go/holdfast/lifecycle"
 	"github.com/holdfast-go/holdfast/postgres"
 	"github.com/holdfast-go/holdfast/sqlite"
 	"github.com/holdfast-go/holdfast/wire"
@@ -364,6 +365,21 @@ func TestATableThatIsDeclaredForAnotherWorkspace(t *testing.T) {
 		d.want(d.ask("POST", "tasks/"+tasks.Tasks[0].ID+"/complete", wire.CompleteTask{Epoch: tasks.Tasks[0].Epoch}, nil), 200, "")
 		firing.Wait()
 		wantRow(t, e, "o1", "paid 2 5 - -")
+	})
+}
+
+// TestATableOfTheProgramsLifecycle verifies that a published lifecycle cannot have the table of one that the program defines:
+// both would claim the same rows.
+func TestATableOfTheProgramsLifecycle(t *testing.T) {
+	onOwnTable(t, ordersTable, func(t *testing.T, _ *holdfast.Engine, at string) {
+		sale := strings.NewReplacer(`"workflow": "order"`, `"workflow": "sale"`, `"entity_table": "orders"`, `"entity_table": {"name": "orders", "columns": {"id": "nr", "status": "state", "version": "rev"}}`,
+			`, "action": "Pay"`, "").Replace(orderConfig)
+		d := newTestAPI(t, holdfasttest.OpenOn(t, holdfasttest.At(at), lifecycle.MustParse[json.RawMessage]([]byte(sale))), withOrders())
+		d.want(d.ask("PUT", "handlers/Pay", wire.PutHandler{Kind: "worker", Safety: "journaled"}, nil), 201, "")
+		p := d.want(d.ask("PUT", "lifecycles/order", orderConfig, nil), 422, fault.Validation)
+		if !strings.Contains(p.Detail, `lifecycle "sale" of this program`) {
+			t.Errorf("got %q, want the name of the lifecycle", p.Detail)
+		}
 	})
 }
 

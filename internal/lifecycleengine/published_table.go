@@ -78,7 +78,22 @@ func (s *bound) tableViolations() (all []lifecycleconfig.Violation) {
 	if none, ok := s.store.(noTable); ok {
 		refuse("/entity_table", none.why.Message)
 	}
+	if name := s.sharesTable(); name != "" {
+		refuse("/entity_table", fmt.Sprintf("table %q already has the entities of lifecycle %q of this program: use another table", s.config.Table.Name, name))
+	}
 	return all
+}
+
+// sharesTable returns a lifecycle of the program whose rows are those of s, or "".
+func (s *bound) sharesTable() string {
+	o, ok := s.store.(*userTable)
+	for _, name := range s.registry.names() {
+		other, own := s.registry.boundTo(name).store.(*userTable)
+		if ok && own && other.table.FullName() == o.table.FullName() && (other.space == "" || other.space == o.only) {
+			return name
+		}
+	}
+	return ""
 }
 
 // addRows makes the rows of a published lifecycle known to the janitor, and reports whether this node serves the lifecycle.
