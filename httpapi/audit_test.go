@@ -80,6 +80,7 @@ func TestTheAudit(t *testing.T) {
 		d.want(d.ask("DELETE", "webhooks/"+hook.ID, nil, nil), 204, "")
 		d.want(d.ask("PUT", "handlers/h", wire.PutHandler{Kind: "worker"}, nil), 201, "")
 		d.want(d.ask("PUT", "handlers/h", wire.PutHandler{Kind: "worker", TimeoutMs: 5000}, nil), 200, "")
+		d.want(d.ask("PUT", "handlers/h", wire.PutHandler{Kind: "worker", TimeoutMs: 5000}, nil), 200, "")
 		d.want(d.ask("DELETE", "handlers/h", nil, nil), 204, "")
 		d.want(d.ask("PUT", "reactions/r", wire.PutReaction{Events: []string{"x"}}, nil), 201, "")
 		d.want(d.ask("PUT", "reactions/r", wire.PutReaction{Events: []string{"x"}}, nil), 200, "")

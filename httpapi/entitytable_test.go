@@ -15,6 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast/httpapi"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/lifecycleengine"
+	"github.com/holdfast-go/holdfast/lifecycle"
 	"github.com/holdfast-go/holdfast/postgres"
 	"github.com/holdfast-go/holdfast/sqlite"
 	"github.com/holdfast-go/holdfast/wire"
@@ -306,9 +307,89 @@ func TestATableThatIsNoLongerDeclared(t *testing.T) {
 	})
 }
 
+// TestATableThatIsDeclaredForAnotherWorkspace verifies that a server whose declaration leaves out a workspace leaves the work
+// of that workspace to other servers, and serves a lifecycle with the same name in another workspace.
+func TestATableThatIsDeclaredForAnotherWorkspace(t *testing.T) {
+	const table = `CREATE TABLE orders (nr text PRIMARY KEY, tenant text, state text NOT NULL, rev bigint NOT NULL DEFAULT 0, cents bigint NOT NULL DEFAULT 5, note text, more json)`
+	onOwnTable(t, table, func(t *testing.T, e *holdfast.Engine, at string) {
+		own := httpapi.EntityTable{ID: "nr", Status: "state", Version: "rev", WorkspaceColumn: "tenant"}
+		d := newTestAPI(t, e, httpapi.Options{NoKeys: true, EntityTables: map[string]httpapi.EntityTable{"orders": own}})
+		inW := []string{"X-Holdfast-Workspace", "w"}
+		d.orders()
+		d.want(d.ask("PUT", "handlers/Pay", wire.PutHandler{Kind: "worker", Safety: "journaled"}, nil, inW...), 201, "")
+		d.want(d.ask("PUT", "lifecycles/order", strings.Replace(orderConfig, `"entity_table": "orders",`, "", 1), nil, inW...), 201, "")
+		d.want(d.ask("POST", "lifecycles/order/entities", wire.NewEntity{ID: new("o3")}, nil, inW...), 201, "")
+		sqlOn(t, e, "INSERT INTO orders (nr, tenant, state) VALUES ('o1', 'default', 'new'), ('o2', 'default', 'new')")
+		var firing sync.WaitGroup
+		firing.Go(func() {
+			d.ask("POST", "lifecycles/order/entities/o1/steps/pay", wire.Fire{Requester: "admin"}, nil)
+		})
+		for due := (wire.List[wire.Operation]{}); len(due.Items) == 0; { // until it waits for a worker
+			d.want(d.ask("GET", "operations?state=due", nil, &due), 200, "")
+		}
+		d.want(d.ask("POST", "lifecycles/order/entities/o2/claims", wire.NewClaim{StepKey: "pay", Requester: "admin"}, nil), 201, "")
+		d.want(d.ask("POST", "lifecycles/order/entities/o3/claims", wire.NewClaim{StepKey: "pay", Requester: "admin"}, nil, inW...), 201, "")
+
+		other := holdfasttest.OpenOn(t, holdfasttest.At(at))
+		own.WorkspaceColumn, own.Workspace = "", "other"
+		one := newTestAPI(t, other, httpapi.Options{NoKeys: true, EntityTables: map[string]httpapi.EntityTable{"orders": own}})
+		sweep := func() {
+			if err := lifecycleengine.Sweep(t.Context(), engine.Of(other)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		sweep()
+		one.want(one.ask("GET", "lifecycles/order/entities/o1", nil, nil), 503, fault.Unavailable)
+		var none wire.Tasks
+		one.want(one.ask("POST", "tasks/claim", wire.ClaimTasks{Worker: "w", Handlers: []string{"Pay"}, WaitMs: new(wire.Millis)}, &none), 200, "")
+		if len(none.Tasks) != 0 {
+			t.Errorf("claimed %+v, want nothing", none)
+		}
+		holdfasttest.Advance(t, e, 6*time.Minute)
+		sweep()
+		wantRow(t, e, "o2", "paying 1 5 - -") // left to the other server
+		var o3 wire.Entity
+		one.want(one.ask("GET", "lifecycles/order/entities/o3", nil, &o3, inW...), 200, "")
+		if o3.Status != "new" {
+			t.Errorf("entity o3 is %+v, want its expired claim released", o3)
+		}
+		if err := lifecycleengine.Sweep(t.Context(), engine.Of(e)); err != nil {
+			t.Fatal(err)
+		}
+		wantRow(t, e, "o2", "new 2 5 - -")
+		var tasks wire.Tasks
+		d.want(d.ask("POST", "tasks/claim", wire.ClaimTasks{Worker: "w", Handlers: []string{"Pay"}}, &tasks), 200, "")
+		if len(tasks.Tasks) != 1 || tasks.Tasks[0].Attempt != 1 {
+			t.Fatalf("claimed %+v, want the first attempt of one task", tasks)
+		}
+		d.want(d.ask("POST", "tasks/"+tasks.Tasks[0].ID+"/complete", wire.CompleteTask{Epoch: tasks.Tasks[0].Epoch}, nil), 200, "")
+		firing.Wait()
+		wantRow(t, e, "o1", "paid 2 5 - -")
+	})
+}
+
+// TestATableOfTheProgramsLifecycle verifies that a published lifecycle cannot have the table of one that the program defines:
+// both would claim the same rows.
+func TestATableOfTheProgramsLifecycle(t *testing.T) {
+	onOwnTable(t, ordersTable, func(t *testing.T, _ *holdfast.Engine, at string) {
+		sale := strings.NewReplacer(`"workflow": "order"`, `"workflow": "sale"`, `"entity_table": "orders"`, `"entity_table": {"name": "orders", "columns": {"id": "nr", "status": "state", "version": "rev"}}`,
+			`, "action": "Pay"`, "").Replace(orderConfig)
+		d := newTestAPI(t, holdfasttest.OpenOn(t, holdfasttest.At(at), lifecycle.MustParse[json.RawMessage]([]byte(sale))), withOrders())
+		d.want(d.ask("PUT", "handlers/Pay", wire.PutHandler{Kind: "worker", Safety: "journaled"}, nil), 201, "")
+		p := d.want(d.ask("PUT", "lifecycles/order", orderConfig, nil), 422, fault.Validation)
+		if !strings.Contains(p.Detail, `lifecycle "sale" of this program`) {
+			t.Errorf("got %q, want the name of the lifecycle", p.Detail)
+		}
+	})
+}
+
 // TestADeclaredTableIsCheckedAtStart verifies that a table that cannot be used is an error at start.
 func TestADeclaredTableIsCheckedAtStart(t *testing.T) {
 	onOwnTable(t, ordersTable, func(t *testing.T, e *holdfast.Engine, at string) {
+		schema := "main"
+		if strings.HasSuffix(t.Name(), "postgres") {
+			schema = "public"
+		}
 		for about, c := range map[string]struct {
 			tables map[string]httpapi.EntityTable
 			part   string
@@ -318,6 +399,7 @@ func TestADeclaredTableIsCheckedAtStart(t *testing.T) {
 			"no write":      {map[string]httpapi.EntityTable{"orders": {ID: "nr", Status: "state", Version: "rev", Write: []string{"colour"}}}, "colour"},
 			"write of id":   {map[string]httpapi.EntityTable{"orders": {ID: "nr", Status: "state", Version: "rev", Write: []string{"nr"}}}, "two purposes"},
 			"the same":      {map[string]httpapi.EntityTable{"a": {Table: "orders", ID: "nr", Status: "state", Version: "rev"}, "b": {Table: "orders", ID: "nr", Status: "state", Version: "rev"}}, "same table"},
+			"with schema":   {map[string]httpapi.EntityTable{"a": {Table: "orders", ID: "nr", Status: "state", Version: "rev"}, "b": {Table: schema + ".orders", ID: "nr", Status: "state", Version: "rev"}}, "same table"},
 			"two workspace": {map[string]httpapi.EntityTable{"orders": {ID: "nr", Status: "state", Version: "rev", Workspace: "w", WorkspaceColumn: "note"}}, "keep one"},
 		} {
 			other, err := holdfast.Open(t.Context(), holdfasttest.At(at), holdfast.Config{}, httpapi.New(httpapi.Options{NoKeys: true, EntityTables: c.tables}))

@@ -4,7 +4,9 @@ import (
 	"encoding/json"
 	"testing"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/httpapi"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/entities"
@@ -102,5 +104,36 @@ func TestReleaseOfAStep(t *testing.T) {
 		}
 		d.want(d.ask("POST", "tasks/"+second.ID+"/effects", wire.EffectCall{Epoch: second.Epoch, Name: "charge"}, nil), 200, "")
 		d.want(d.ask("POST", release, nil, nil), 409, fault.EffectUnresolved)
+	})
+}
+
+// Verifies that a release returns a row of a user's table too, that a late holder can set none of its columns, that
+// neither another workspace nor a server without the table can release it, and that a deleted row does not prevent it.
+func TestReleaseOfAUsersRow(t *testing.T) {
+	onOwnTable(t, ordersTable, func(t *testing.T, e *holdfast.Engine, at string) {
+		d := newTestAPI(t, e, withOrders())
+		d.orders("o1", "o2")
+		var c wire.Claimed
+		d.want(d.ask("POST", "lifecycles/order/entities/o1/claims", wire.NewClaim{StepKey: "pay", Requester: "admin"}, &c), 201, "")
+		id := c.Entity.Claim.Operation
+		d.want(d.ask("POST", "operations/"+id+"/release", nil, nil, "X-Holdfast-Workspace", "w2"), 404, fault.NotFound)
+		d.want(d.ask("GET", "operations/"+id, nil, nil, "X-Holdfast-Workspace", "w2"), 404, fault.NotFound)
+		without := newTestAPI(t, holdfasttest.OpenOn(t, holdfasttest.At(at)), httpapi.Options{NoKeys: true})
+		without.want(without.ask("POST", "operations/"+id+"/release", nil, nil), 503, fault.Unavailable)
+		wantRow(t, e, "o1", "paying 1 5 - -")
+		d.want(d.ask("POST", "operations/"+id+"/release", nil, nil), 200, "")
+		wantRow(t, e, "o1", "new 2 5 - -")
+		var c2 wire.Claimed
+		d.want(d.ask("POST", "lifecycles/order/entities/o1/claims", wire.NewClaim{StepKey: "pay", Requester: "admin"}, &c2), 201, "")
+		d.want(d.ask("POST", "claims/"+c.Claim.Token+"/settle", wire.Settle{Outcome: "success", Data: json.RawMessage(`{"cents":99}`)}, nil), 409, fault.LeaseLost)
+		d.want(d.ask("POST", "claims/"+c.Claim.Token+"/release", nil, nil), 409, fault.LeaseLost)
+		wantRow(t, e, "o1", "paying 3 5 - -")
+		d.want(d.ask("POST", "claims/"+c2.Claim.Token+"/settle", wire.Settle{Outcome: "success"}, nil), 200, "")
+		d.want(d.ask("POST", "lifecycles/order/entities/o2/claims", wire.NewClaim{StepKey: "pay", Requester: "admin"}, &c), 201, "")
+		sqlOn(t, e, "DELETE FROM orders WHERE nr = 'o2'")
+		d.want(d.ask("POST", "operations/"+c.Entity.Claim.Operation+"/release", nil, nil), 200, "")
+		if all := d.audited("action=operation.release"); len(all) != 2 {
+			t.Errorf("the audit has %+v, want two releases", all)
+		}
 	})
 }

@@ -75,6 +75,8 @@ func TestWorkersUndoItems(t *testing.T) {
 		d.want(d.ask("POST", "tasks/"+first.ID+"/complete", wire.CompleteTask{Epoch: first.Epoch}, nil), 409, fault.LeaseLost)
 		for range 2 {
 			d.want(d.ask("POST", "tasks/"+undo.ID+"/complete", wire.CompleteTask{Epoch: undo.Epoch}, nil), 200, "")
+			// A renewal that comes late does not move the last cleanup, which waits for the handler's timeout.
+			d.want(d.ask("POST", "tasks/"+undo.ID+"/renew", wire.Renew{Epoch: undo.Epoch}, nil), 409, fault.LeaseLost)
 		}
 		d.wantStatus(id, "COMPLETED")
 		if left, err := files.List(t.Context(), tasks[0].Context.ArtifactPrefix); err != nil || len(left) != 0 {

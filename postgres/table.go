@@ -169,16 +169,20 @@ func (t *table) statements() {
 		" RETURNING " + version + "::bigint, coalesce(" + t.cols.status.quoted() + "::text, '')"
 }
 
-// writeText returns the statement that sets columns. PostgreSQL converts the values from JSON to the types of the columns.
+// writeText returns the statement that sets columns. PostgreSQL converts the values from JSON to the types of the columns. The other
+// columns come from the row itself, because a domain may refuse NULL for them.
 func (t *table) writeText(names []string) string {
-	var set []string
+	var set, from []string
 	for _, n := range names {
 		q := pgx.Identifier{t.write[n].name}.Sanitize()
-		set = append(set, q+" = r."+q)
+		set, from = append(set, q), append(from, "r."+q)
 	}
-	return "UPDATE " + t.name + " AS t SET " + strings.Join(set, ", ") +
-		" FROM pg_catalog.json_populate_record(NULL::" + t.name + ", $3::text::pg_catalog.json) AS r WHERE " + t.byKey
+	return "UPDATE " + t.name + " AS t SET (" + strings.Join(set, ", ") + ") = (SELECT " + strings.Join(from, ", ") +
+		" FROM pg_catalog.json_populate_record(t.*, $3::text::pg_catalog.json) AS r) WHERE " + t.byKey
 }
+
+// FullName returns the quoted name with its schema.
+func (t *table) FullName() string { return t.name }
 
 // Texts returns the SQL, for tests.
 func (t *table) Texts() store.Texts {

@@ -122,6 +122,51 @@ func TestTableMovesOnlyFromTheStatusAndVersionNamed(t *testing.T) {
 	}
 }
 
+// TestTableWritesOnlyTheGivenColumns writes some columns of a partitioned table whose other columns refuse NULL by their type.
+func TestTableWritesOnlyTheGivenColumns(t *testing.T) {
+	t.Parallel()
+	url := prepared(t)
+	hf, conn := openEngine(t, postgres.URL(url)), connect(t, url)
+	execute(t, conn, `CREATE DOMAIN cents AS bigint NOT NULL CHECK (VALUE >= 0)`)
+	execute(t, conn, `CREATE TABLE orders (`+plainOrders+`, total cents, t text, r "char", twice bigint GENERATED ALWAYS AS (total * 2) STORED) PARTITION BY RANGE (id)`)
+	execute(t, conn, `CREATE TABLE part (r "char", note text, t text, total cents, version bigint, status text, twice bigint GENERATED ALWAYS AS (total * 2) STORED, id bigint NOT NULL)`)
+	execute(t, conn, `ALTER TABLE orders ATTACH PARTITION part FOR VALUES FROM (0) TO (10)`)
+	execute(t, conn, `INSERT INTO orders VALUES (1, 'new', 0, 'a', 5, 'tee', 'x'), (2, 'new', 0, 'a', 5, 'tee', 'x')`)
+	with := orders
+	with.Write = []string{"note", "t", "r", "total"}
+	own := openTable(t, hf, with)
+	write := func(values map[string]json.RawMessage) (found bool, err error) {
+		err = hf.Update(t.Context(), func(ctx context.Context, tx holdfast.Tx) (err error) {
+			found, err = own.Write(ctx, wrapped{store.TxOf(tx).Conn()}, "", "1", values)
+			return err
+		})
+		return found, err
+	}
+	row := func(id int) string {
+		return query[string](t, conn, fmt.Sprintf(`SELECT concat_ws(' ', note, total, t, r, twice, version) FROM orders WHERE id = %d`, id))
+	}
+	for _, c := range []struct {
+		values map[string]json.RawMessage
+		want   string
+	}{
+		{map[string]json.RawMessage{"note": []byte(`"b"`)}, "b 5 tee x 10 0"},
+		{map[string]json.RawMessage{"total": []byte(`7`), "t": []byte(`null`)}, "b 7 x 14 0"},
+		{map[string]json.RawMessage{"t": []byte(`"to"`), "r": []byte(`"y"`)}, "b 7 to y 14 0"},
+	} {
+		if found, err := write(c.values); err != nil || !found || row(1) != c.want {
+			t.Errorf("write of %s: got %t, error %v and row %q, want %q", c.values, found, err, row(1), c.want)
+		}
+	}
+	for _, wrong := range []string{`null`, `-1`, `"x"`} {
+		if _, err := write(map[string]json.RawMessage{"total": []byte(wrong)}); fault.CodeOf(err) != fault.Validation {
+			t.Errorf("write of total %s: got error %v, want a validation error", wrong, err)
+		}
+	}
+	if row(1) != "b 7 to y 14 0" || row(2) != "a 5 tee x 10 0" {
+		t.Errorf("got rows %q and %q", row(1), row(2))
+	}
+}
+
 func TestTableReadsTheWholeRowAsJSON(t *testing.T) {
 	t.Parallel()
 	hf, conn, own := newOrders(t, plainOrders+`, t text, blob bytea, doc json, at timestamptz, big numeric, f float8`)

@@ -109,6 +109,9 @@ func (t *table) statements() error {
 	return nil
 }
 
+// FullName returns the quoted name with its schema.
+func (t *table) FullName() string { return t.name }
+
 // Texts returns the SQL, for tests.
 func (t *table) Texts() store.Texts {
 	all := store.Texts{"read": t.read, "move": t.move, "in": t.inText(2, false)}

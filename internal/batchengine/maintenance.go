@@ -86,6 +86,7 @@ type renewCleanupArgs struct {
 	id     string        `arg:"batch"`
 	key    string        `arg:"key"`
 	sweeps int64         `arg:"sweeps"`
+	dirty  bool          `arg:"dirty"`
 	lease  time.Duration `arg:"lease"`
 }
 
@@ -211,7 +212,7 @@ func Dirty(ctx context.Context, d store.Doer, s Sweep) ([]Swept, error) {
 
 // RenewCleanup extends the lease of an item that is being cleaned up.
 func RenewCleanup(ctx context.Context, d store.Doer, s Swept, leaseTime time.Duration) (until time.Time, err error) {
-	all, err := renewCleanupVerb.DoAt(ctx, d, s.partition(), renewCleanupArgs{s.Batch, s.Key, s.Sweeps, leaseTime})
+	all, err := renewCleanupVerb.DoAt(ctx, d, s.partition(), renewCleanupArgs{s.Batch, s.Key, s.Sweeps, s.Dirty, leaseTime})
 	if err != nil {
 		return until, err
 	}

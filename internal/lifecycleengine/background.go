@@ -65,7 +65,7 @@ func (b *registry) poll(ctx context.Context, r *resuming) (found bool, err error
 		}
 		found = found || !r.rounds[shard].Whole()
 		byWorkspace := make(map[string][]lease.Turn)
-		for _, t := range turns {
+		for _, t := range b.servedTurns(turns) {
 			byWorkspace[t.Workspace] = append(byWorkspace[t.Workspace], t)
 		}
 		workspaces := slices.Sorted(maps.Keys(byWorkspace))
@@ -104,6 +104,7 @@ func (b *registry) step(ctx context.Context, at store.Partition) (found bool, er
 	for _, queue := range slices.Sorted(maps.Keys(a.Leases)) {
 		a.Turns = append(a.Turns, lease.Turn{Name: queue, Workspace: at.Workspace})
 	}
+	a.Turns = b.servedTurns(a.Turns)
 	since := clock.OfMachine()
 	some, err := entities.TakeDue(context.WithoutCancel(ctx), b.engine, at.Shard, a)
 	for _, x := range some {
@@ -198,6 +199,9 @@ func (b *registry) expire(ctx context.Context, onDemand bool) (freed int, err er
 		err = errors.Join(err, failed)
 		for _, l := range lapsed {
 			s, key := b.boundTo(l.Lifecycle), l.Lifecycle
+			if s == nil && !b.serves(l.Workspace, l.Lifecycle) {
+				continue
+			}
 			if s == nil {
 				if s, failed = b.find(store.InWorkspace(ctx, l.Workspace), l.Lifecycle); failed != nil {
 					if fault.CodeOf(failed) != fault.NotFound { // NotFound: defined by a program that this node does not serve in this workspace
@@ -367,6 +371,9 @@ func (b *registry) overdue(ctx context.Context, shards []int16) (ended int, err 
 		found, failed := entities.Overdue(ctx, b.engine, shard, names)
 		err = errors.Join(err, failed)
 		for _, l := range found {
+			if !b.serves(l.Workspace, l.Lifecycle) {
+				continue
+			}
 			yes := false
 			s, failed := b.find(store.InWorkspace(ctx, l.Workspace), l.Lifecycle)
 			if failed == nil {

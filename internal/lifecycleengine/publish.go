@@ -102,6 +102,9 @@ func (d *publishedSet) addKnown(p publishedConfig) error {
 	if len(violations) > 0 {
 		return nil // published by a newer version of the program
 	}
+	if !d.addRows(p, c) {
+		return nil // another node serves it
+	}
 	d.mu.Lock()
 	claims := append([]string{}, d.known[p.name]...) // a copy, because it is read without the lock
 	for _, x := range c.Claims() {
@@ -111,7 +114,6 @@ func (d *publishedSet) addKnown(p publishedConfig) error {
 	}
 	d.known[p.name] = claims
 	d.mu.Unlock()
-	d.addRows(p, c, handlerNames(c))
 	for _, name := range handlerNames(c)["afterEffect"] {
 		if err := d.serve(c.Workflow, name, remoteAfterEffect(c, name)); err != nil {
 			return err
@@ -133,7 +135,7 @@ func (d *publishedSet) serve(workflow, name string, def reactions.Definition) er
 	h := &reactions.Handler{Every: true, Definition: def, Kind: "http", Timeout: 2 * remotehandler.Longest,
 		Ready: func() bool {
 			urls := d.urls.Load()
-			return urls != nil && (*urls)[name] && d.serves(workflow)
+			return urls != nil && (*urls)[name] && d.servesEverywhere(workflow)
 		},
 		Body: func(ctx context.Context, x *reactions.Delivery) error {
 			s, err := d.boundTo(ctx, workflow)

@@ -59,9 +59,9 @@ type publishedSet struct {
 
 	mu       sync.Mutex
 	bound    map[publishedKey]*cached
-	known    map[string][]string     // names across all workspaces, with all claim statuses that they ever had
+	known    map[string][]string     // names that this node serves in some workspace, with all claim statuses that they ever had
 	rows     map[publishedKey]string // the tables of those with rows in user tables
-	unserved map[string]bool         // names that some workspace uses with a table that this node does not know
+	unserved map[publishedKey]bool   // those whose tables this node cannot use
 	served   map[string]bool         // after-effects
 	withheld map[publishedKey]bool   // their handlers
 	since    map[int16]int64         // the position up to which each shard was read

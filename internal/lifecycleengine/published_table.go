@@ -11,6 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/entities"
+	"github.com/holdfast-go/holdfast/internal/lease"
 	"github.com/holdfast-go/holdfast/internal/lifecycleconfig"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/strictjson"
@@ -24,16 +25,17 @@ func checkTables(ctx context.Context, e *engine.Engine, tables map[string]Entity
 	taken := make(map[string]string)
 	for _, name := range slices.Sorted(maps.Keys(tables)) {
 		t := tables[name]
-		if other := taken[t.Name]; other != "" {
-			return fault.New(fault.Validation, "entity tables %q and %q are the same table %q: declare it once", other, name, t.Name)
-		}
-		taken[t.Name] = name
 		if t.Workspace != "" && t.InWorkspace != "" {
 			return fault.New(fault.Validation, "entity table %q has both a workspace column and a workspace: keep one of them", name)
 		}
-		if _, err := t.open(ctx, e); err != nil {
+		o, err := t.open(ctx, e)
+		if err != nil {
 			return fmt.Errorf("entity table %q: %w", name, err)
 		}
+		if other := taken[o.FullName()]; other != "" { // t.Name may be with or without the schema
+			return fault.New(fault.Validation, "entity tables %q and %q are the same table %s: declare it once", other, name, o.FullName())
+		}
+		taken[o.FullName()] = name
 	}
 	return nil
 }
@@ -76,22 +78,40 @@ func (s *bound) tableViolations() (all []lifecycleconfig.Violation) {
 	if none, ok := s.store.(noTable); ok {
 		refuse("/entity_table", none.why.Message)
 	}
+	if name := s.sharesTable(); name != "" {
+		refuse("/entity_table", fmt.Sprintf("table %q already has the entities of lifecycle %q of this program: use another table", s.config.Table.Name, name))
+	}
 	return all
 }
 
-// addRows makes the rows of a published lifecycle known to the janitor.
-func (d *publishedSet) addRows(p publishedConfig, c *lifecycleconfig.Config, handlers map[string][]string) {
+// sharesTable returns a lifecycle of the program whose rows are those of s, or "".
+func (s *bound) sharesTable() string {
+	o, ok := s.store.(*userTable)
+	for _, name := range s.registry.names() {
+		other, own := s.registry.boundTo(name).store.(*userTable)
+		if ok && own && other.table.FullName() == o.table.FullName() && (other.space == "" || other.space == o.only) {
+			return name
+		}
+	}
+	return ""
+}
+
+// addRows makes the rows of a published lifecycle known to the janitor, and reports whether this node serves the lifecycle.
+func (d *publishedSet) addRows(p publishedConfig, c *lifecycleconfig.Config) bool {
 	if c.Table == nil {
-		return
+		return true
 	}
 	key := publishedKey{p.workspace, p.name}
-	_, declared := d.tables[c.Table.Name]
+	t, usable := d.tables[c.Table.Name]
+	if only := t.workspace(); usable && only != "" {
+		usable = only == p.workspace
+	}
 	d.mu.Lock()
-	warn := !declared && d.rows[key] == ""
+	warn := !usable && d.rows[key] == ""
 	d.rows[key] = c.Table.Name
-	if !declared {
-		d.unserved[p.name] = true
-		for _, names := range handlers {
+	if !usable {
+		d.unserved[key] = true
+		for _, names := range handlerNames(c) {
 			for _, name := range names {
 				d.withheld[publishedKey{p.workspace, name}] = true
 			}
@@ -99,8 +119,9 @@ func (d *publishedSet) addRows(p publishedConfig, c *lifecycleconfig.Config, han
 	}
 	d.mu.Unlock()
 	if warn {
-		d.registry.engine.Log().Error("a published lifecycle is not served, because the configuration does not declare its table", "lifecycle", p.name, "workspace", p.workspace, "table", c.Table.Name)
+		d.registry.engine.Log().Error("a published lifecycle is not served, because the configuration does not declare its table for its workspace", "lifecycle", p.name, "workspace", p.workspace, "table", c.Table.Name)
 	}
+	return usable
 }
 
 // servedHandlers returns the handlers whose tasks this node hands out: not those of a lifecycle that it does not serve, because
@@ -111,11 +132,44 @@ func (d *publishedSet) servedHandlers(workspace string, names []string) []string
 	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return d.withheld[publishedKey{workspace, name}] })
 }
 
-// serves reports whether this node serves a published lifecycle.
-func (d *publishedSet) serves(name string) bool {
+// servesEverywhere reports whether this node serves a name in every workspace that has published it.
+func (d *publishedSet) servesEverywhere(name string) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return !d.unserved[name]
+	for key := range d.unserved {
+		if key.name == name {
+			return false
+		}
+	}
+	return true
+}
+
+// serves reports whether this node serves a lifecycle in a workspace.
+func (b *registry) serves(workspace, name string) bool {
+	if b.published == nil {
+		return true
+	}
+	b.published.mu.Lock()
+	defer b.published.mu.Unlock()
+	return !b.published.unserved[publishedKey{workspace, name}]
+}
+
+// servedTurns returns the turns whose operations this node can end: not those of lifecycles that it does not serve in
+// a workspace.
+func (b *registry) servedTurns(turns []lease.Turn) []lease.Turn {
+	if b.published == nil {
+		return turns
+	}
+	b.published.mu.Lock()
+	defer b.published.mu.Unlock()
+	if len(b.published.unserved) == 0 {
+		return turns
+	}
+	not := make(map[lease.Turn]bool, len(b.published.unserved))
+	for key := range b.published.unserved {
+		not[lease.Turn{Name: entities.QueueOf(key.name), Workspace: key.workspace}] = true
+	}
+	return slices.DeleteFunc(turns, func(t lease.Turn) bool { return not[t] })
 }
 
 // publishedRows returns the published lifecycles that this node serves with rows in user tables.
@@ -126,7 +180,7 @@ func (b *registry) publishedRows() (all []publishedKey) {
 	b.published.mu.Lock()
 	defer b.published.mu.Unlock()
 	for key := range b.published.rows {
-		if !b.published.unserved[key.name] {
+		if !b.published.unserved[key] {
 			all = append(all, key)
 		}
 	}

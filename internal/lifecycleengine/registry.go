@@ -70,7 +70,7 @@ func (b *registry) names() (all []string) {
 	return all
 }
 
-// publishedClaims returns the published lifecycles that this node serves, except those that the
+// publishedClaims returns the published lifecycles that this node serves in some workspace, except those that the
 // program defines itself, with their claim statuses across all workspaces.
 func (b *registry) publishedClaims() map[string][]string {
 	all := make(map[string][]string)
@@ -80,7 +80,7 @@ func (b *registry) publishedClaims() map[string][]string {
 	b.published.mu.Lock()
 	defer b.published.mu.Unlock()
 	for name, claims := range b.published.known {
-		if b.boundTo(name) == nil && !b.published.unserved[name] {
+		if b.boundTo(name) == nil {
 			all[name] = claims
 		}
 	}

@@ -132,6 +132,15 @@ func (r Remote) giveOut(ctx context.Context, d store.Doer, at store.Partition, x
 	if h == nil {
 		return remote.Task{}, fault.New(fault.Conflict, "step %q is no longer served by workers", x.Claim.Step)
 	}
+	switch o := s.store.(type) { // before the body counts as begun, because a task without its row is not handed out
+	case *userTable:
+		tx, _ := d.(*store.Tx)
+		if err := o.refresh(ctx, tx, &x.Entity); err != nil {
+			return remote.Task{}, err
+		}
+	case noTable:
+		return remote.Task{}, o.why
+	}
 	name := ref{lifecycle: x.Lifecycle, entity: x.ID, operation: x.Claim.Operation, stage: x.Claim.Stage}
 	kind := x.Claim.Stage
 	if x.Claim.Stage == stageAction && t.opaque {
@@ -141,12 +150,6 @@ func (r Remote) giveOut(ctx context.Context, d store.Doer, at store.Partition, x
 		}
 		if name.probe = body.State == effects.Begun && h.unknown == effects.Probe; name.probe { // begun by an earlier attempt
 			kind = kindProbe
-		}
-	}
-	if o, ok := s.store.(*userTable); ok {
-		tx, _ := d.(*store.Tx)
-		if err := o.refresh(ctx, tx, &x.Entity); err != nil {
-			return remote.Task{}, err
 		}
 	}
 	if limit := t.stageTimeout(x.Claim.Stage); lease > limit { // a lease does not exceed the timeout

@@ -82,6 +82,9 @@ type UserRow struct {
 
 // UserTable is a table of the user. Every write of a status is conditional on the status it replaces.
 type UserTable interface {
+	// FullName returns the name that the table has in the database, quoted and with its schema. It is the same for all ways to
+	// name the table.
+	FullName() string
 	// Read returns a row, through a transaction or, if conn is nil, outside any transaction.
 	Read(ctx context.Context, conn Conn, workspace, id string) (row UserRow, found bool, err error)
 	// Move changes the status of a row from one status to another and increments its version, which it returns. If
