@@ -94,7 +94,10 @@ func ReadLedger(ctx context.Context, d holdfast.Doer, wallet string, from int64)
 
 // ReadLedgerBackward iterates over the rows of a wallet's ledger, newest first, starting with the last row.
 func ReadLedgerBackward(ctx context.Context, d holdfast.Doer, wallet string) iter.Seq2[Entry, error] {
-	return store.Seq(func(last wallets.Entry, limit int) ([]wallets.Entry, error) {
+	return store.SeqIn(func() error {
+		_, err := wallets.Get(ctx, store.DoerOf(d), wallet)
+		return err
+	}, func(last wallets.Entry, limit int) ([]wallets.Entry, error) {
 		if last.N == 1 { // the first row
 			return nil, nil
 		}

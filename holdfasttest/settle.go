@@ -1,8 +1,10 @@
 package holdfasttest
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
@@ -86,6 +88,10 @@ func (s *settling) step(ctx context.Context) (quiet bool, err error) {
 	if s.left, err = inbox.ListUpcoming(crash.Aside(ctx), s.e, at); err != nil {
 		return false, err
 	}
+	// What is due has no order in time: whether two things became due in the same millisecond differs between runs.
+	slices.SortStableFunc(s.left, func(a, b inbox.Upcoming) int {
+		return cmp.Or(cmp.Compare(max(a.In, 0), max(b.In, 0)), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
+	})
 	for _, u := range s.left {
 		if u.Waits() {
 			continue

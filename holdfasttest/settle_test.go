@@ -160,6 +160,35 @@ func TestSettleNamesMissingHandlers(t *testing.T) {
 	})
 }
 
+// TestSettleHasAnOrder verifies that Settle does what is due in the same order whether or not time has passed since it became due:
+// otherwise the points of Crash would differ between runs.
+func TestSettleHasAnOrder(t *testing.T) {
+	storetestEach(t, func(t *testing.T, open func(...holdfast.Part) *holdfast.Engine) {
+		var did []string
+		note := func(what string) (string, error) { did = append(did, what); return what, nil }
+		started := run.Define("started", "1", run.Task("begin", func(context.Context, any) (string, error) { return note("step") }, run.Idempotent()))
+		labels := batch.Define("label", func(context.Context, *batch.Item[string]) (string, error) { return note("item") }, batch.Options{Cost: batch.Free})
+		told := stream.React("told", stream.Select{Pattern: "^order-"}, func(context.Context, *stream.Delivery) error { return second(note("event")) }, stream.Options{})
+		hf := open(started, labels, told)
+		for i, pause := range []time.Duration{0, 50 * time.Millisecond} {
+			ctx := t.Context()
+			did = nil
+			_, _, err := started.Start(ctx, hf, nil)
+			must(t, err)
+			holdfasttest.Advance(t, hf, pause)
+			must(t, second(stream.Append(ctx, hf, "order-1", stream.Any, stream.Event{Name: "made"})))
+			holdfasttest.Advance(t, hf, pause)
+			must(t, second(batch.PutWallet(ctx, hf, "acme")))
+			must(t, second(labels.Create(ctx, hf, "acme", slices.Values([]batch.NewItem[string]{{Key: "i"}}), batch.ID(fmt.Sprint("b", i)))))
+			holdfasttest.Advance(t, hf, pause)
+			must(t, second(holdfasttest.Settle(ctx, hf)))
+			if want := []string{"item", "event", "step"}; !slices.Equal(did, want) {
+				t.Errorf("after %s: got %q, want %q", pause, did, want)
+			}
+		}
+	})
+}
+
 func storetestEach(t *testing.T, f func(*testing.T, func(...holdfast.Part) *holdfast.Engine)) {
 	for name, where := range map[string]func(testing.TB) string{"sqlite": holdfasttest.SQLite, "postgres": holdfasttest.PostgreSQL} {
 		t.Run(name, func(t *testing.T) {

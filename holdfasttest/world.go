@@ -98,8 +98,13 @@ func (t *worldTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 		}
 		t.h.ServeHTTP(response, in)
 	})
+	if err == nil {
+		err = context.Cause(r.Context()) // it ended while h responded, such as by a timeout of the client
+	}
 	if err != nil {
 		return nil, err
 	}
-	return response.Result(), nil
+	result := response.Result()
+	result.Request = r
+	return result, nil
 }

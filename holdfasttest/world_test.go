@@ -64,7 +64,7 @@ func TestWorld(t *testing.T) {
 }
 
 // TestWorldOverHTTP verifies that requests of a client of the world arrive at its handler, and are counted by method,
-// path and key in the workspace of their context.
+// path and key in the workspace of their context; and that a request that takes longer than its client waits has no response.
 func TestWorldOverHTTP(t *testing.T) {
 	w := new(holdfasttest.World)
 	client := w.Client(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
@@ -86,7 +86,23 @@ func TestWorldOverHTTP(t *testing.T) {
 	if err != nil || string(body) != "got 12" || response.StatusCode != http.StatusCreated {
 		t.Errorf("got %d %q, %v", response.StatusCode, body, err)
 	}
+	if response.Request == nil || response.Request.URL.Path != "/charges" {
+		t.Errorf("the response is to %v", response.Request)
+	}
 	if keys := w.Keys(ctx, "POST /charges"); len(keys) != 1 || keys[0] != "k1" || w.Count(t.Context(), "POST /charges") != 0 {
 		t.Errorf("got keys %q", keys)
+	}
+	slow := w.Client(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
+	slow.Timeout = time.Millisecond
+	r, err = http.NewRequestWithContext(ctx, http.MethodPost, "https://gateway.example/slow", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if response, err := slow.Do(r); err == nil {
+		t.Errorf("got %s after the client's timeout", response.Status)
+		response.Body.Close()
+	}
+	if n := w.Count(ctx, "POST /slow"); n != 1 {
+		t.Errorf("%d slow requests arrived, want 1", n)
 	}
 }

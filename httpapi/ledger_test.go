@@ -1,6 +1,7 @@
 package httpapi_test
 
 import (
+	"errors"
 	"fmt"
 	"net/url"
 	"testing"
@@ -12,7 +13,7 @@ import (
 )
 
 // TestALedgerIsReadBackward verifies that a ledger is read from its newest row to its first, in pages of any size, over HTTP and in Go, and
-// that the last page says that it is the last.
+// that the last page says that it is the last, and that the ledger of a wallet that does not exist is an error.
 func TestALedgerIsReadBackward(t *testing.T) {
 	eachTestAPI(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *testAPI) {
 		d.want(d.ask("PUT", "wallets/w", `{}`, nil), 200, "")
@@ -39,6 +40,9 @@ func TestALedgerIsReadBackward(t *testing.T) {
 		all, err := holdfast.Collect(batch.ReadLedgerBackward(t.Context(), d.engine, "w"))
 		if err != nil || len(all) != 5 || all[0].Delta != 5 || all[4].Delta != 1 {
 			t.Errorf("read %+v, %v", all, err)
+		}
+		if all, err := holdfast.Collect(batch.ReadLedgerBackward(t.Context(), d.engine, "none")); !errors.Is(err, holdfast.ErrNotFound) {
+			t.Errorf("read %+v, %v of a wallet that does not exist", all, err)
 		}
 	})
 }

@@ -124,6 +124,54 @@ func TestEachVersionIsReadBack(t *testing.T) {
 	})
 }
 
+// TestVersionsOfExpiredScopes verifies that each version reads as it was read then if the scope has expired in between and is changed before
+// the janitor notices that, and if it is created again above the floor of its kind, twice.
+func TestVersionsOfExpiredScopes(t *testing.T) {
+	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+		ctx := t.Context()
+		s := scope.In[json.RawMessage](hf, "user", "u", scope.TTL(time.Minute))
+		then := make(map[int64]string)
+		note := func(x scope.Snapshot[json.RawMessage], err error) {
+			t.Helper()
+			if err != nil || !x.Exists {
+				t.Fatalf("got %+v, %v", x, err)
+			}
+			then[x.Version] = string(x.State)
+		}
+		for life := range 2 {
+			note(s.Patch(ctx, map[string]int{"life": life}))
+			for _, edit := range []func() (scope.Snapshot[json.RawMessage], error){
+				func() (scope.Snapshot[json.RawMessage], error) { return s.Inc(ctx, "n", 2) },
+				func() (scope.Snapshot[json.RawMessage], error) { return s.Push(ctx, "list", 1) },
+				func() (scope.Snapshot[json.RawMessage], error) { return s.SetRecord(ctx, "map", "k", 1) },
+				func() (scope.Snapshot[json.RawMessage], error) { return s.Patch(ctx, map[string]int{"a": 1}) },
+				func() (scope.Snapshot[json.RawMessage], error) { return s.Put(ctx, json.RawMessage(`{"whole": 1}`)) },
+			} {
+				holdfasttest.Advance(t, hf, 2*time.Minute)
+				note(edit())
+				note(s.Inc(ctx, "then", 1))
+			}
+			// The janitor notices the end, and forgets the scope and one with higher versions a day later.
+			other := scope.In[json.RawMessage](hf, "user", "other", scope.TTL(time.Minute))
+			for range 20 {
+				if _, err := other.Inc(ctx, "n", 1); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for range 2 {
+				holdfasttest.Advance(t, hf, 25*time.Hour)
+				holdfasttest.Round(t, hf)
+			}
+		}
+		note(s.Inc(ctx, "n", 3))
+		for version, want := range then {
+			if got, err := s.GetAt(ctx, version); err != nil || !strictjson.Equal(got.State, []byte(want)) {
+				t.Errorf("version %d: got %s, %v, want %s", version, got.State, err, want)
+			}
+		}
+	})
+}
+
 func i64(random *rand.Rand) any { return []any{random.Int64(), nil, "x"}[random.IntN(3)] }
 
 // TestAnUnknownBeginning verifies that a version is not made up if the history that led to it is not there: after events of a build

@@ -31,9 +31,9 @@ func (s Scope[T]) Watch(ctx context.Context) iter.Seq2[Snapshot[T], error] {
 
 // watching delivers the notifications of a backend about changes.
 type watching struct {
-	woken <-chan struct{} // gets a value at a change; nil: no notifications
+	woken <-chan struct{} // gets a value at a change that this process learns of; nil: the backend cannot be watched
 	end   func()
-	every time.Duration // poll interval without notifications
+	every time.Duration // how long to wait for a value before the scope is read again, unless rest polls
 	// rest, if set, delegates polling for a version other than seen (-1: no scope) to a shared
 	// poller. ok is false if there is none. due gets a value at a change, until end is called.
 	rest func(ctx context.Context, seen int64) (due <-chan struct{}, end func(), ok bool)

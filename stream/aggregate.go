@@ -184,16 +184,21 @@ func (a *Aggregate[S]) add(s *folded[S], e Event) (err error) {
 	return nil
 }
 
-// load folds a stream, starting at its snapshot if it has one that fits. If the stream is truncated meanwhile, events may be
-// missing between two pages; then it starts again.
+// load folds a stream, starting at its snapshot if it has one that fits.
 func (a *Aggregate[S]) load(ctx context.Context, d holdfast.Doer, id string) (folded[S], error) {
 	none := folded[S]{stream: a.prefix + id, version: None}
 	if err := strictjson.Text("id", id, events.MaxName); err != nil {
 		return none, err
 	}
+	return a.loadWhole(ctx, d, none, math.MaxInt64)
+}
+
+// loadWhole folds the events of a stream up to a version. If the stream is truncated meanwhile, events may be missing between two
+// pages; then it starts again.
+func (a *Aggregate[S]) loadWhole(ctx context.Context, d holdfast.Doer, none folded[S], last Version) (folded[S], error) {
 	var gap *gapError
 	for range maxGaps {
-		s, err := a.loadUntil(ctx, d, none, math.MaxInt64)
+		s, err := a.loadUntil(ctx, d, none, last)
 		if !errors.As(err, &gap) {
 			return s, err
 		}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 
 	"github.com/holdfast-go/holdfast"
@@ -42,9 +41,15 @@ func (g *gapError) Error() string {
 // explain returns the error for the caller: the events were removed by [Truncate], or they are lost.
 func (g *gapError) explain(ctx context.Context, d holdfast.Doer) error {
 	s, err := events.GetStream(ctx, store.DoerOf(d), g.stream)
+	if err != nil {
+		return err
+	}
+	base, err := snapshots.Get(ctx, store.DoerOf(d), g.stream, snapshots.Base)
 	switch {
 	case err != nil:
 		return err
+	case s.First > int64(g.first) || s.First == int64(g.first) && base.Version >= s.First-1:
+		return fault.New(fault.Conflict, "stream %s was truncated below version %d while the aggregate was loaded: load it again", g.stream, s.First).With("firstVersion", s.First)
 	case s.First == int64(g.first):
 		return fault.New(fault.Conflict, "stream %s was truncated below version %d without a state, and no snapshot includes the removed events, so the aggregate cannot be loaded: "+
 			"truncate it again below version %d with the state before that version (stream.Snapshot)", g.stream, g.first, g.first).With("firstVersion", s.First)
@@ -65,10 +70,7 @@ func (a *Aggregate[S]) Truncate(ctx context.Context, e *holdfast.Engine, id stri
 		return err
 	}
 	none := folded[S]{stream: a.prefix + id, version: None}
-	s, err := a.loadUntil(ctx, e, none, before-1)
-	if gap := (*gapError)(nil); errors.As(err, &gap) {
-		return gap.explain(ctx, e)
-	}
+	s, err := a.loadWhole(ctx, e, none, before-1)
 	if err != nil {
 		return err
 	}

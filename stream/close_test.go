@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -87,6 +88,50 @@ func TestCloseWants(t *testing.T) {
 		}
 		if err := stream.Truncate(ctx, hf, "s", 5); fault.CodeOf(err) != fault.Validation {
 			t.Errorf("got %v, want a validation error", err)
+		}
+	})
+}
+
+// TestTruncatedWhileLoading verifies that an aggregate whose stream is truncated by others between two pages of its events is loaded, and
+// truncated, as if they had come before; and that such a stream is not reported as damaged, however often that happens.
+func TestTruncatedWhileLoading(t *testing.T) {
+	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+		ctx := t.Context()
+		const page, pages = 1000, 6
+		type counted struct{ N int }
+		var cuts [][2]stream.Version // truncations by others: when an event is folded, and below which version
+		tally := stream.Fold("tally-", func(s counted, e stream.Event) (counted, error) {
+			s.N++
+			if len(cuts) > 0 && e.Version == cuts[0][0] {
+				cut := cuts[0][1]
+				cuts = cuts[1:]
+				if err := stream.Truncate(ctx, hf, e.Stream, cut, stream.Base(fmt.Appendf(nil, `{"N":%d}`, cut))); err != nil {
+					t.Error(err)
+				}
+			}
+			return s, nil
+		})
+		for id, run := range map[string]func(id string) error{
+			"load":     func(id string) error { _, _, err := tally.Load(ctx, hf, id); return err },
+			"truncate": func(id string) error { return tally.Truncate(ctx, hf, id, pages*page-2) },
+		} {
+			for name, all := range map[string][][2]stream.Version{"once": {{900, 1500}}, "always": {{900, 1500}, {2400, 2900}, {3800, 4400}}} {
+				id := id + name
+				for range pages {
+					if _, err := stream.Append(ctx, hf, "tally-"+id, stream.Any, slices.Repeat([]stream.Event{{Name: "x"}}, page)...); err != nil {
+						t.Fatal(err)
+					}
+				}
+				cuts = all
+				err := run(id)
+				if name == "once" && err != nil || name == "always" && (fault.CodeOf(err) != fault.Conflict || !strings.Contains(err.Error(), "while")) {
+					t.Errorf("%s: got %v", id, err)
+				}
+				cuts = nil
+				if s, v, err := tally.Load(ctx, hf, id); err != nil || s.N != pages*page || v != pages*page-1 {
+					t.Errorf("%s: loaded %+v at version %d, %v", id, s, v, err)
+				}
+			}
 		}
 	})
 }

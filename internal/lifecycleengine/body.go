@@ -120,7 +120,8 @@ func (h *handler) call(ctx context.Context, w *work) error {
 
 var errTimeout = errors.New("the handler exceeded its timeout")
 
-// actionError returns the caller's error for the error of a body.
+// actionError returns the error that the caller of a step without a claim gets if a body fails. The entity is unchanged and
+// free, as after a released claim, so the outcome is the same.
 func actionError(err error) error {
 	var f *fault.Error
 	if errors.As(err, &f) && (f.Code == fault.ActionInvalid || f.Code == fault.ActionFailed) {

@@ -24,6 +24,7 @@ type change struct {
 	Patch   json.RawMessage `json:"patch"`
 	Changes json.RawMessage `json:"changes"`
 	State   json.RawMessage `json:"state"`
+	Created bool            `json:"created"` // an edit of a missing or expired scope
 }
 
 // noteOf returns the data of the event of a put.
@@ -106,6 +107,9 @@ func (r *replay) add(e events.Event) error {
 	var c change
 	if err := json.Unmarshal(e.Data, &c); err != nil {
 		return fault.New(fault.DatabaseDamaged, "event %d of stream %s cannot be read: run \"holdfast check\"", e.Version, e.Stream).Wrap(err)
+	}
+	if c.Created {
+		r.known, r.state = true, nil
 	}
 	switch {
 	case e.Name == "deleted" || e.Name == "expired":

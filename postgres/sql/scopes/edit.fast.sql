@@ -16,7 +16,7 @@ WITH moved AS (
     RETURNING s.version, s.state, s.updated_at
 ), {include history/write}
     SELECT :shard, :command, 0, :workspace, '$scope/' || :kind || '/' || :scope, moved.version, :op,
-           {include scopes/edit_data :op; :field; :key; :value; moved.state -> :field},
+           {include scopes/edit_data :op; :field; :key; :value; moved.state -> :field; ''},
            :correlation, :causation, :actor, moved.updated_at
       FROM moved
 )

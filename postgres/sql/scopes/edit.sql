@@ -2,6 +2,8 @@
 -- applied in order, each on the state that the previous one left, and each edit that changes
 -- something has its own version and event.
 -- The outcome of a member: 0 refused, 1 changed, 2 changed nothing, 3 not at the expected version.
+-- The event of an edit that begins a new state says so, except at version 0 and after a deletion: no event precedes it that ends the state
+-- of an expired scope, and versions are missing before a scope that starts above the floor of its kind.
 -- :value JSON; :want (NULL any, -1 none, -2 some)
 WITH {members}, {include store/time}, k AS (
     SELECT DISTINCT m.shard, m.workspace, m.kind, m.scope FROM m
@@ -21,13 +23,14 @@ WITH {members}, {include store/time}, k AS (
                 THEN false
                 ELSE {enter}(pg_catalog.hashtextextended('scope/' || k.shard::text || '/' || k.workspace || '/' || k.kind || '/' || k.scope, 0)){entered} END
 ), base AS (
-    SELECT c.shard, c.workspace, c.kind, c.id AS scope, c.version, c.alive, CASE WHEN c.alive THEN c.state ELSE '{}' END AS state
+    SELECT c.shard, c.workspace, c.kind, c.id AS scope, c.version, c.alive, c.state IS NOT NULL AND NOT c.alive AS created,
+           CASE WHEN c.alive THEN c.state ELSE '{}' END AS state
       FROM (SELECT cur.*, cur.state IS NOT NULL AND (cur.expires_at IS NULL OR cur.expires_at > t.now) AS alive FROM cur, t) AS c
     UNION ALL
-    SELECT gone.shard, gone.workspace, gone.kind, gone.scope,
-           coalesce((SELECT f.version FROM {schema}.scope_floor f
-                      WHERE f.shard = gone.shard AND f.workspace = gone.workspace AND f.kind = gone.kind), 0) - 1, false, '{}'::jsonb
-      FROM gone
+    SELECT gone.shard, gone.workspace, gone.kind, gone.scope, l.version - 1, false, l.version > 0, '{}'::jsonb
+      FROM gone CROSS JOIN LATERAL (
+           SELECT coalesce((SELECT f.version FROM {schema}.scope_floor f
+                             WHERE f.shard = gone.shard AND f.workspace = gone.workspace AND f.kind = gone.kind), 0) AS version) AS l
 ), queue AS (
     SELECT m.shard, m.workspace, m.kind, m.scope,
            pg_catalog.array_agg(m.member ORDER BY m.member) AS members, pg_catalog.array_agg(m.op ORDER BY m.member) AS ops,
@@ -37,7 +40,7 @@ WITH {members}, {include store/time}, k AS (
      GROUP BY m.shard, m.workspace, m.kind, m.scope
 ), turn AS MATERIALIZED (
     SELECT q.shard, q.workspace, q.kind, q.scope, e.made_member AS member, e.made_version AS version, e.made_alive AS alive,
-           e.made_state AS state, e.made_verdict AS verdict
+           e.made_state AS state, e.made_verdict AS verdict, base.created AND e.made_version = base.version + 1 AS created
       FROM queue q
       JOIN base ON base.shard = q.shard AND base.workspace = q.workspace AND base.kind = q.kind AND base.scope = q.scope
      CROSS JOIN LATERAL {schema}.scope_edits(base.version, base.alive, base.state, q.members, q.ops, q.fields, q.keys, q.items, q.wants) AS e
@@ -66,13 +69,13 @@ WITH {members}, {include store/time}, k AS (
 ), stored AS (
     SELECT * FROM moved UNION ALL SELECT * FROM made
 ), won AS (
-    SELECT turn.member, turn.version, turn.state
+    SELECT turn.member, turn.version, turn.state, turn.created
       FROM turn JOIN stored w
         ON w.shard = turn.shard AND w.workspace = turn.workspace AND w.kind = turn.kind AND w.id = turn.scope
      WHERE turn.verdict = 1
 ), {include history/write}
     SELECT m.shard, m.command, 0, m.workspace, '$scope/' || m.kind || '/' || m.scope, won.version, m.op,
-           {include scopes/edit_data m.op; m.field; m.key; m.value; won.state -> m.field},
+           {include scopes/edit_data m.op; m.field; m.key; m.value; won.state -> m.field; CASE WHEN won.created THEN '"created":true,' ELSE '' END},
            m.correlation, m.causation, m.actor, t.now
       FROM t, m JOIN won ON won.member = m.member
     {due_notices}

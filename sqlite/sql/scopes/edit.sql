@@ -8,6 +8,7 @@
 -- these are compared by their text. w are the texts of the numbers of both records in turn,
 -- cut out of the rest after the strings are removed; k are the positions of those numbers.
 -- (The operator -> would search the whole record for each number.)
+-- The scope has expired if born is negative: only the event that begins a new state needs that, then born is restored.
 -- do
 INSERT INTO holdfast_scope AS s
     (shard, workspace, kind, id, version, state, created_at, updated_at, expires_at, born)
@@ -48,18 +49,24 @@ SELECT :shard, :workspace, :kind, :scope, f.version, n.state, n.now, n.now, n.no
                                             WHERE j.type IN ('integer', 'real'))) AS q)
                     SELECT 1 FROM k JOIN w ON w.nth = k.nth GROUP BY k.place, w.text HAVING count(*) < 2)))
 ON CONFLICT (shard, workspace, kind, id) DO UPDATE
-   SET version = s.version + 1, state = excluded.state, updated_at = excluded.updated_at, expires_at = excluded.expires_at
+   SET version = s.version + 1, state = excluded.state, updated_at = excluded.updated_at, expires_at = excluded.expires_at,
+       born = CASE WHEN s.state IS NOT NULL AND s.expires_at <= excluded.updated_at THEN -1 - s.born ELSE s.born END
 RETURNING version, state, 1
 -- then
 {include history/write}
 SELECT :shard, :command, 0, :workspace, '$scope/' || :kind || '/' || :scope, s.version, :op,
-       CASE :op WHEN 'patch' THEN '{"patch":' || :value || '}'
-               WHEN 'inc' THEN json_object('field', :field, 'by', CAST(:value AS INTEGER), 'value', s.state ->> ('$.' || json_quote(:field)))
-               WHEN 'push' THEN '{"field":' || json_quote(:field) || ',"value":' || :value || '}'
-               WHEN 'set' THEN '{"field":' || json_quote(:field) || ',"key":' || json_quote(:key) || ',"value":' || :value || '}'
-               ELSE json_object('field', :field, 'key', :key) END, :correlation, :causation, :actor, s.updated_at
+       '{' || CASE WHEN s.born < 0 OR (s.born = s.version AND s.born > 0) THEN '"created":true,' ELSE '' END ||
+       CASE :op WHEN 'patch' THEN '"patch":' || :value || '}'
+               WHEN 'inc' THEN substr(json_object('field', :field, 'by', CAST(:value AS INTEGER), 'value', s.state ->> ('$.' || json_quote(:field))), 2)
+               WHEN 'push' THEN '"field":' || json_quote(:field) || ',"value":' || :value || '}'
+               WHEN 'set' THEN '"field":' || json_quote(:field) || ',"key":' || json_quote(:key) || ',"value":' || :value || '}'
+               ELSE substr(json_object('field', :field, 'key', :key), 2) END, :correlation, :causation, :actor, s.updated_at
   FROM holdfast_scope AS s
  WHERE s.shard = :shard AND s.workspace = :workspace AND s.kind = :kind AND s.id = :scope
+-- also
+UPDATE holdfast_scope AS s
+   SET born = -1 - s.born
+ WHERE s.shard = :shard AND s.workspace = :workspace AND s.kind = :kind AND s.id = :scope AND s.born < 0
 -- else
 SELECT CASE WHEN n.alive THEN n.version ELSE -1 END, CASE WHEN n.alive THEN n.old ELSE 'null' END,
        CASE WHEN NOT (:want IS NULL OR :want = CASE WHEN n.alive THEN n.version ELSE -1 END OR (:want = -2 AND n.alive)) THEN 3
