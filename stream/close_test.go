@@ -105,7 +105,7 @@ func TestTruncatedWhileLoading(t *testing.T) {
 			if len(cuts) > 0 && e.Version == cuts[0][0] {
 				cut := cuts[0][1]
 				cuts = cuts[1:]
-				if err := stream.Truncate(ctx, hf, e.Stream, cut, stream.Base(fmt.Appendf(nil, `{"N":%d}`, cut))); err != nil {
+				if err := stream.Truncate(ctx, hf, e.Stream, cut, stream.Snapshot(fmt.Appendf(nil, `{"N":%d}`, cut))); err != nil {
 					t.Error(err)
 				}
 			}

@@ -14,14 +14,14 @@ import (
 )
 
 // A client can serve a reaction over the API: it claims streams and reports the
-// results itself, by hand or as the worker of a handler. The lease and the
-// statements that begin and end it are those of a program's worker.
+// results itself, by hand or as the worker of a handler. The lease, and the
+// statements that begin and end it, are the same as for a reaction that a node serves ([Worker]).
 
 // Ask selects streams of reactions of the context's workspace.
 type Ask struct {
 	Reactions []Info
-	// Kind is the required kind of the reactions' handlers. "" selects reactions
-	// without a handler.
+	// Kind is the kind that the handlers of the reactions must have. With "" no handler
+	// is checked: the caller passes only reactions without one.
 	Kind   string
 	Holder string
 	Limit  int
@@ -207,9 +207,10 @@ func AckAsked(ctx context.Context, d store.Doer, ends []End) ([]*fault.Error, er
 	}
 	refused := make([]*fault.Error, len(ends))
 	for i, e := range ends {
-		if done[i].Recorded { // a row that is busy after the wait was deleted meanwhile
+		if done[i].Recorded {
 			continue
 		}
+		// ackAll waited for locked rows, so a row that is still reported as busy no longer exists.
 		p, err := Stands(ctx, d, e.Lease.Reaction, e.Lease.Stream)
 		if err != nil && fault.CodeOf(err) != fault.NotFound {
 			return nil, err
@@ -221,8 +222,8 @@ func AckAsked(ctx context.Context, d store.Doer, ends []End) ([]*fault.Error, er
 }
 
 // refusal returns why a version cannot be acknowledged under a lease. The
-// delivered version of an epoch never changes, so the reason holds however late
-// it is determined.
+// delivered version of an epoch does not change once the client has the lease, so the
+// reason holds however late it is determined.
 func (p Position) refusal(l *Lease, version int64) *fault.Error {
 	if p.Epoch == l.Epoch && p.Held && version > p.Delivered {
 		return fault.New(fault.NotDelivered, "stream %q was delivered only up to version %d: acknowledge that version, then claim again", l.Stream, p.Delivered).
@@ -272,7 +273,7 @@ func (f Failed) What() string {
 
 // Fail counts a failure of the version failing or, if that is -1, of the first
 // event after the watermark. After the last retry it blocks the stream or skips
-// the event, like a program's worker. Repeating the call under the same epoch
+// the event, as [Worker] does. Repeating the call under the same epoch
 // returns the same result.
 func Fail(ctx context.Context, d store.Doer, x Info, l *Lease, failing int64, message string, retryable bool) (Failed, error) {
 	message = lease.Plain(message)
@@ -324,9 +325,12 @@ func ByHand(at store.Partition, reaction, stream string, epoch int64) *Lease {
 }
 
 // Snooze releases a stream without counting a failure; it is due again after the
-// delay. Repeating the call under the same epoch returns the same time, unless the
-// version, or all that is due if that is -1, was handled.
+// delay. version is the event that the caller was given, or -1 for a lease of the whole
+// stream. Repeating the call under the same epoch returns the same time. If that event,
+// or everything due, has been handled, the lease was not ended by a snooze, and the error
+// is [fault.LeaseLost].
 func Snooze(ctx context.Context, d store.Doer, l *Lease, version int64, delay time.Duration) (dueAt time.Time, err error) {
+	// Now: otherwise a lease that was acknowledged would count as one that was snoozed before.
 	e, err := AckOne(ctx, d, End{Lease: l, Done: -1, Unfinished: true, Delay: delay, Now: true})
 	if fault.CodeOf(err) != fault.LeaseLost {
 		return e.DueAt, err

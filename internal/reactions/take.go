@@ -93,7 +93,7 @@ type TakeArgs struct {
 	Shard     int16
 }
 
-// End ends a lease, or with Keep records the progress made under it.
+// End ends a lease, or with Retain records the progress made under it.
 type End struct {
 	Lease *Lease
 	// Done is the last version that was handled.
