@@ -117,11 +117,11 @@ func TestWorkersUndoItems(t *testing.T) {
 func (d *testAPI) undoOf(item string) wire.Task {
 	d.t.Helper()
 	for range 100 {
-		for _, x := range d.claimItems("h", 10) {
-			if x.Kind != "undoItem" || x.Context.Item != item {
-				d.t.Fatalf("claimed %+v, want the undo of %s", x, item)
+		if all := d.claimItems("h", 10); len(all) > 0 {
+			if all[0].Kind != "undoItem" || all[0].Context.Item != item {
+				d.t.Fatalf("claimed %+v, want the undo of %s", all[0], item)
 			}
-			return x
+			return all[0]
 		}
 	}
 	d.t.Fatalf("the undo of %s was not offered", item)
