@@ -54,22 +54,26 @@ func TestSourceOfASelection(t *testing.T) {
 			t.Errorf("selection %+v: got %v, want ErrValidation", sel, err)
 		}
 	}
-	got := make(chan string, 10)
-	react := func(name string, sel stream.Select) holdfast.Part {
-		return stream.React(name, sel, func(_ context.Context, d *stream.Delivery) error { got <- name + " " + d.Stream; return nil }, stream.Options{})
+	for name, db := range map[string]string{"sqlite": holdfasttest.SQLite(t), "postgres": holdfasttest.PostgreSQL(t)} {
+		t.Run(name, func(t *testing.T) {
+			got := make(chan string, 10)
+			react := func(name string, sel stream.Select) holdfast.Part {
+				return stream.React(name, sel, func(_ context.Context, d *stream.Delivery) error { got <- name + " " + d.Stream; return nil }, stream.Options{})
+			}
+			e := holdfasttest.OpenOn(t, holdfasttest.At(db), react("all", stream.Select{Source: stream.Histories}),
+				react("carts", stream.Select{Source: stream.Histories, Pattern: `^\$scope/cart/`}), react("events", stream.Select{Source: stream.Events}))
+			testkit.Run(t, e)
+			if _, err := scope.In[any](e, "cart", "c").Inc(t.Context(), "n", 1); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := stream.Append(t.Context(), e, "s", stream.Any, stream.Event{Name: "n"}); err != nil {
+				t.Fatal(err)
+			}
+			all := []string{<-got, <-got, <-got}
+			slices.Sort(all)
+			if want := []string{"all $scope/cart/c", "carts $scope/cart/c", "events s"}; !slices.Equal(all, want) {
+				t.Errorf("delivered %q, want %q", all, want)
+			}
+		})
 	}
-	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
-		testkit.Run(t, e)
-		if _, err := scope.In[any](e, "cart", "c").Inc(t.Context(), "n", 1); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := stream.Append(t.Context(), e, "s", stream.Any, stream.Event{Name: "n"}); err != nil {
-			t.Fatal(err)
-		}
-		all := []string{<-got, <-got, <-got}
-		slices.Sort(all)
-		if want := []string{"all $scope/cart/c", "carts $scope/cart/c", "events s"}; !slices.Equal(all, want) {
-			t.Errorf("delivered %q, want %q", all, want)
-		}
-	}, react("all", stream.Select{Source: stream.Histories}), react("carts", stream.Select{Source: stream.Histories, Pattern: `^\$scope/cart/`}), react("events", stream.Select{Source: stream.Events}))
 }
