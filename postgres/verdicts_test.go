@@ -62,7 +62,7 @@ func TestEveryStatementHasAVerdict(t *testing.T) {
 	}
 }
 
-// apart are the statements that no scene of the gate reaches, each with its reason.
+// apart are the statements at which no call of a scene waits, each with its reason.
 var apart = map[string]string{
 	"refusals.record":                    "it only inserts",
 	"audit.record":                       "it only inserts",
