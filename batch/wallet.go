@@ -92,8 +92,9 @@ func ReadLedger(ctx context.Context, d holdfast.Doer, wallet string, from int64)
 	}, entryOf)
 }
 
-// ReadLedgerBackward iterates over the rows of a wallet's ledger, newest first, starting with the last row.
-func ReadLedgerBackward(ctx context.Context, d holdfast.Doer, wallet string) iter.Seq2[Entry, error] {
+// ReadLedgerBackward iterates over the rows of a wallet's ledger, newest first, starting at row number from; 0 starts with
+// the last row.
+func ReadLedgerBackward(ctx context.Context, d holdfast.Doer, wallet string, from int64) iter.Seq2[Entry, error] {
 	return store.SeqIn(func() error {
 		_, err := wallets.Get(ctx, store.DoerOf(d), wallet)
 		return err
@@ -101,7 +102,11 @@ func ReadLedgerBackward(ctx context.Context, d holdfast.Doer, wallet string) ite
 		if last.N == 1 { // the first row
 			return nil, nil
 		}
-		return wallets.LedgerBackward(ctx, store.DoerOf(d), wallet, last.N, limit)
+		before := last.N
+		if before == 0 && from > 0 {
+			before = from + 1
+		}
+		return wallets.LedgerBackward(ctx, store.DoerOf(d), wallet, before, limit)
 	}, entryOf)
 }
 

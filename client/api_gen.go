@@ -52,13 +52,13 @@ func (c *Client) TruncateStream(ctx context.Context, stream string, in wire.Trun
 	return do[wire.Stream](ctx, c, newRequest(http.MethodPost, in, "streams", stream, "truncate"), o)
 }
 
-// SearchEvents searchs a stream, or the feed of all streams, for events. A page can be short
+// SearchEvents searches a stream, or the feed of all streams, for events. A page can be short
 // or empty and still have a next page.
 func (c *Client) SearchEvents(ctx context.Context, f EventFilter) iter.Seq2[wire.Event, error] {
 	return pages(func(p Page) (wire.List[wire.Event], error) { return c.SearchEventsPage(ctx, f, p) })
 }
 
-// SearchEventsPage searchs a page of a stream, or the feed of all streams, for events. A page
+// SearchEventsPage searches a page of a stream, or the feed of all streams, for events. A page
 // can be short or empty and still have a next page.
 func (c *Client) SearchEventsPage(ctx context.Context, f EventFilter, p Page, o ...Option) (wire.List[wire.Event], error) {
 	return do[wire.List[wire.Event]](ctx, c, list(p, "events", "search").set("stream", f.Stream).set("name", f.Name).set("correlation", f.Correlation).set("actor", f.Actor).set("since", f.Since).set("until", f.Until).set("backward", f.Backward), o)
@@ -541,7 +541,7 @@ func (c *Client) ListScopesPage(ctx context.Context, kind string, f ScopeFilter,
 	return do[wire.List[wire.ScopeInfo]](ctx, c, list(p, "scopes", kind).set("prefix", f.Prefix), o)
 }
 
-// PutScope replaces a scope's state, or creates the scope. Send If-Match to replace exactly
+// PutScope replaces a scope's state, or creates the scope. With If-Match, it replaces exactly
 // the version that you have read.
 func (c *Client) PutScope(ctx context.Context, kind, id string, state json.RawMessage, o ...Option) (wire.ChangedScope, error) {
 	return do[wire.ChangedScope](ctx, c, newRequest(http.MethodPut, state, "scopes", kind, id), o)

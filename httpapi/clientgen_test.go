@@ -308,7 +308,7 @@ func thirdPerson(verb string) string {
 	switch {
 	case strings.HasSuffix(verb, "ry"):
 		return strings.TrimSuffix(verb, "y") + "ies"
-	case strings.HasSuffix(verb, "sh"):
+	case strings.HasSuffix(verb, "sh"), strings.HasSuffix(verb, "ch"):
 		return verb + "es"
 	}
 	return verb + "s"

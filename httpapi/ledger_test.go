@@ -37,11 +37,14 @@ func TestALedgerIsReadBackward(t *testing.T) {
 				t.Errorf("limit %d: read %s", limit, got)
 			}
 		}
-		all, err := holdfast.Collect(batch.ReadLedgerBackward(t.Context(), d.engine, "w"))
+		all, err := holdfast.Collect(batch.ReadLedgerBackward(t.Context(), d.engine, "w", 0))
 		if err != nil || len(all) != 5 || all[0].Delta != 5 || all[4].Delta != 1 {
 			t.Errorf("read %+v, %v", all, err)
 		}
-		if all, err := holdfast.Collect(batch.ReadLedgerBackward(t.Context(), d.engine, "none")); !errors.Is(err, holdfast.ErrNotFound) {
+		if all, err := holdfast.Collect(batch.ReadLedgerBackward(t.Context(), d.engine, "w", 2)); err != nil || len(all) != 2 || all[0].Number != 2 || all[1].Number != 1 {
+			t.Errorf("read %+v, %v from row 2", all, err)
+		}
+		if all, err := holdfast.Collect(batch.ReadLedgerBackward(t.Context(), d.engine, "none", 0)); !errors.Is(err, holdfast.ErrNotFound) {
 			t.Errorf("read %+v, %v of a wallet that does not exist", all, err)
 		}
 	})

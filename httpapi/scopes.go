@@ -29,7 +29,7 @@ func (a *API) scopeRoutes() {
 		More: "A page can be short or empty and still have a next page."}, listScopes)
 	add(a, route{Method: http.MethodPut, Path: one, ID: "putScope", Tag: "scopes", Summary: "Replace a scope's state, or create the scope.",
 		Roles: operators, Idempotency: table.InTx, Update: inScopeQueue, Conditional: true,
-		More: "Send If-Match to replace exactly the version that you have read."}, putScope)
+		More: "With If-Match, it replaces exactly the version that you have read."}, putScope)
 	add(a, route{Method: http.MethodGet, Path: one, ID: "getScope", Tag: "scopes", Summary: "Show a scope, or watch it (text/event-stream).",
 		Roles: readers, Stream: true, Conditional: true}, getScope)
 	add(a, route{Method: http.MethodPatch, Path: one, ID: "patchScope", Tag: "scopes", Summary: "Merge a document into a scope's state (RFC 7396), or create the scope.",

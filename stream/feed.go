@@ -83,9 +83,13 @@ func ReadFeed(ctx context.Context, d holdfast.Doer, after Cursor) iter.Seq2[Feed
 
 func feedEvent(i feed.Item) FeedEvent { return FeedEvent{public(i.Event), cursor(i.Position)} }
 
-// GetFeedHead returns the cursor at the current end of the feed. Events that get a position later come after it.
+// GetFeedHead returns the cursor at the current end of the feed. Events that get a position later come after it. If the
+// workspace has no feed, the error is [holdfast.ErrNotFound].
 func GetFeedHead(ctx context.Context, d holdfast.Doer) (Cursor, error) {
 	last, err := feed.Head(ctx, store.DoerOf(d))
+	if err == nil && last == 0 {
+		err = feed.Exists(ctx, store.DoerOf(d))
+	}
 	return cursor(last), err
 }
 
@@ -104,7 +108,8 @@ func GetFeedCursor(ctx context.Context, d holdfast.Doer, stream string, version 
 // Cursor of the last event that was handled.
 //
 // FollowFeed wakes at commits of this engine and, while the engine runs, of other nodes; it also polls every second or
-// two. While the database is unreachable, FollowFeed keeps retrying.
+// two. While the database is unreachable, FollowFeed keeps retrying. If the workspace has no feed, and the engine was opened
+// without [Feed], the error is [holdfast.ErrNotFound].
 func FollowFeed(ctx context.Context, e *holdfast.Engine, after Cursor) iter.Seq2[FeedEvent, error] {
 	return func(yield func(FeedEvent, error) bool) {
 		if err := follow(ctx, e, after, yield); err != nil {
@@ -130,6 +135,9 @@ func follow(ctx context.Context, e *holdfast.Engine, after Cursor, yield func(Fe
 			}
 			read.Refill()
 			page, err := feed.Read(read.In(ctx), engine.Of(e), position, read.Rows(events.MaxRead))
+			if err == nil && position == 0 && len(page.Items) == 0 && !feed.Enabled(engine.Of(e)) {
+				err = feed.Exists(ctx, engine.Of(e))
+			}
 			if err != nil {
 				if !passing(err) {
 					stop(err)

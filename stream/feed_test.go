@@ -42,6 +42,14 @@ func TestReadFeedGoesOn(t *testing.T) {
 		if none, err := holdfast.Collect(stream.ReadFeed(ctx, hf, "")); !errors.Is(err, holdfast.ErrNotFound) || len(none) != 0 {
 			t.Errorf("workspace without a feed: got %+v, %v, want ErrNotFound", none, err)
 		}
+		if head, err := stream.GetFeedHead(ctx, hf); !errors.Is(err, holdfast.ErrNotFound) {
+			t.Errorf("head of a workspace without a feed: got %q, %v, want ErrNotFound", head, err)
+		}
+		for _, err := range stream.FollowFeed(ctx, hf, "") {
+			if !errors.Is(err, holdfast.ErrNotFound) {
+				t.Errorf("followed a workspace without a feed: got %v, want ErrNotFound", err)
+			}
+		}
 		numbered(t, ctx, hf, 10)
 		numbered(t, holdfast.InWorkspace(ctx, "other"), hf, 3)
 		for limit := 1; limit < 12; limit++ {

@@ -120,6 +120,9 @@ func feedsOf(e Engine) *feeds {
 // Enable records that the engine assigns positions.
 func Enable(e Engine) { feedsOf(e).on.Store(true) }
 
+// Enabled reports whether the engine assigns positions.
+func Enabled(e Engine) bool { return feedsOf(e).on.Load() }
+
 // OpenIfEnabled switches the feed on in the context's workspace, if the engine assigns positions and the workspace
 // exists. A workspace is created by the first write to it.
 func OpenIfEnabled(ctx context.Context, e Engine) error {
