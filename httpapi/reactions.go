@@ -17,7 +17,6 @@ import (
 	"github.com/holdfast-go/holdfast/internal/feed"
 	"github.com/holdfast-go/holdfast/internal/reactions"
 	"github.com/holdfast-go/holdfast/internal/remote"
-	"github.com/holdfast-go/holdfast/internal/remotehandler"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/strictjson"
 	"github.com/holdfast-go/holdfast/internal/wake"
@@ -116,7 +115,6 @@ func putReaction(c *call, in *putReactionIn) (wire.Reaction, error) {
 	if err != nil {
 		return wire.Reaction{}, err
 	}
-	c.api.engine.Hub().Wake([]string{remotehandler.Topic})
 	if created {
 		c.status = http.StatusCreated
 	}

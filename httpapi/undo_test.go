@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/httpapi"
+	"github.com/holdfast-go/holdfast/internal/testkit"
 	"github.com/holdfast-go/holdfast/wire"
 )
 
@@ -131,13 +132,11 @@ func (d *testAPI) undoOf(item string) wire.Task {
 // wantStatus waits until a batch has a status.
 func (d *testAPI) wantStatus(id, status string) {
 	d.t.Helper()
-	var b wire.Batch
-	for deadline := time.Now().Add(20 * time.Second); b.Status != status; {
+	testkit.Eventually(d.t, "batch "+id+" is "+status, func() bool {
+		var b wire.Batch
 		d.want(d.ask("GET", "batches/"+id, nil, &b), 200, "")
-		if time.Now().After(deadline) {
-			d.t.Fatalf("batch %s is %+v, want %s", id, b, status)
-		}
-	}
+		return b.Status == status
+	})
 }
 
 // TestAURLUndoesItems verifies that a handler that is a URL is called to undo an item.

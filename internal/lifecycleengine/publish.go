@@ -33,7 +33,7 @@ const (
 func (d *publishedSet) learn(ctx context.Context) {
 	ticks := time.NewTicker(remotehandler.LearnEvery)
 	defer ticks.Stop()
-	woken, end := d.registry.engine.Hub().Wait(remotehandler.Topic)
+	woken, end := d.registry.engine.Hub().Wait(store.DeclaredTopic)
 	defer end()
 	for {
 		if err := d.poll(ctx); err != nil && ctx.Err() == nil {

@@ -39,7 +39,7 @@ type listArgs struct {
 var (
 	putVerb = store.VerbOf[Handler](store.Decl{Name: "handlers.put", Idempotent: true},
 		func(h Handler) []string { return []string{"handler/" + h.Name} },
-		store.ScanValue[int64]).Wakes(func(Handler) []string { return []string{Topic} })
+		store.ScanValue[int64])
 	deleteVerb = store.NewVerb(store.Decl{Name: "handlers.delete", Idempotent: true},
 		func(name string) []string { return []string{"handler/" + name} },
 		store.TextArg("name"),

@@ -8,9 +8,6 @@ import (
 	"github.com/holdfast-go/holdfast/internal/wake"
 )
 
-// Topic is the topic that is woken when the declared handlers change.
-const Topic = "handlers"
-
 // Engine is the part of the engine that serving handlers needs.
 type Engine interface {
 	store.Doer

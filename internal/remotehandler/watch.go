@@ -19,8 +19,8 @@ const (
 
 type watchKey struct{}
 
-// Watch makes a running engine wake [Topic] when another node changed a
-// declaration. One query serves all waiters.
+// Watch makes a running engine wake [store.DeclaredTopic] when another node changed
+// a declaration. One query serves all waiters.
 func Watch(e Engine) {
 	e.Shared(watchKey{}, func() any {
 		e.Background(func(ctx context.Context) { watch(ctx, e) })
@@ -37,7 +37,7 @@ func watch(ctx context.Context, e Engine) {
 		}
 		if err == nil && now != known {
 			known = now
-			e.Hub().WakeHere(Topic)
+			e.Hub().WakeHere(store.DeclaredTopic)
 		}
 	}
 }

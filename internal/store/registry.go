@@ -200,7 +200,11 @@ func ParseReaction(name, source, events, streams string) (r Reaction, err error)
 // RaiseVerb is the name of the verb that increments the revision.
 const RaiseVerb = "registry.increment_revision"
 
-var raiseVerb = VerbOf[struct{}](Decl{Name: RaiseVerb}, func(struct{}) []string { return []string{"registry"} }, ScanValue[int64])
+var raiseVerb = VerbOf[struct{}](Decl{Name: RaiseVerb}, func(struct{}) []string { return []string{"registry"} }, ScanValue[int64]).
+	Wakes(func(struct{}) []string { return []string{DeclaredTopic} })
+
+// DeclaredTopic is the topic that is woken when a handler, lifecycle or reaction was declared, changed or removed.
+const DeclaredTopic = "declared"
 
 // Raise increments the registry revision of the context's workspace within the transaction, and returns it.
 func Raise(ctx context.Context, tx *Tx) (revision int64, err error) {

@@ -193,7 +193,7 @@ func finds(t *testing.T, url string) {
 		run.Task("t", func(context.Context, int) (int, error) { did <- "step"; return 1, nil }, run.Idempotent()))
 	hf := holdfasttest.OpenOn(t, database(url), react, kind, steps, stream.Feed(stream.FeedOptions{}), httpapi.New(httpapi.Options{}))
 	testkit.Run(t, hf)
-	declared, end := engine.Of(hf).Hub().Wait(remotehandler.Topic)
+	declared, end := engine.Of(hf).Hub().Wait(store.DeclaredTopic)
 	defer end()
 	other := holdfasttest.OpenOn(t, database(url), kind, steps)
 	_ = clock.Wait(ctx, 8*time.Second) // until it is idle, and has read the declarations once

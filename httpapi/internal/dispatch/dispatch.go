@@ -69,7 +69,7 @@ func (p Part) Register(ctx context.Context, hf *holdfast.Engine) error {
 	}
 	s := &urlDispatcher{caller: c, worker: reactions.CallingWorker(e), served: make(map[handledKey]reactions.Definition)}
 	e.Background(s.learn)
-	items := &batchengine.Worker{Engine: e, Hub: e.Hub(), Log: e.Log(), Name: e.Node(), Kind: "http", Topics: []string{batchengine.Made, remotehandler.Topic}, MaxConcurrency: calledAtOnce, ByHandler: true,
+	items := &batchengine.Worker{Engine: e, Hub: e.Hub(), Log: e.Log(), Name: e.Node(), Kind: "http", Topics: []string{batchengine.Made, urlsLearned}, MaxConcurrency: calledAtOnce, ByHandler: true,
 		Handlers: s.urls, Body: s.item}
 	e.Background(items.Run)
 	batchengine.CleanupOf(e).CallURL = s.undo

@@ -16,6 +16,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/reactions"
 	"github.com/holdfast-go/holdfast/internal/remote"
 	"github.com/holdfast-go/holdfast/internal/remotehandler"
+	"github.com/holdfast-go/holdfast/internal/store"
 )
 
 // urlDispatcher serves the reactions and batch items whose handlers are URLs, in all workspaces.
@@ -30,11 +31,15 @@ type urlDispatcher struct {
 // for run steps. One URL of one workspace gets at most half of it.
 const calledAtOnce = 128
 
+// urlsLearned wakes those who use [urlDispatcher.urls] after its names changed. They would miss a name if they were
+// woken by the change of the declaration itself, because that also starts the reading of the names.
+const urlsLearned = "handlers/http"
+
 type handledKey struct{ workspace, reaction string }
 
 // learn keeps the served reactions up to date with the registered ones, until ctx ends.
 func (s *urlDispatcher) learn(ctx context.Context) {
-	woken, end := s.engine.Hub().Wait(remotehandler.Topic)
+	woken, end := s.engine.Hub().Wait(store.DeclaredTopic)
 	defer end()
 	tick := time.NewTicker(remotehandler.LearnEvery)
 	defer tick.Stop()
@@ -59,7 +64,9 @@ func (s *urlDispatcher) poll(ctx context.Context) error {
 		return err
 	}
 	names := slices.Sorted(maps.Keys(urls))
-	s.names.Store(&names)
+	if before := s.names.Swap(&names); before == nil || !slices.Equal(*before, names) {
+		s.engine.Hub().WakeHere(urlsLearned)
+	}
 	all, err := reactions.AllHandled(ctx, s.engine, "http")
 	if err != nil {
 		return err

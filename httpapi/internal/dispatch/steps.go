@@ -49,7 +49,7 @@ func (p *stepper) run(ctx context.Context) {
 	if p.box == nil { // it cannot sign calls: other nodes run the steps
 		return
 	}
-	poll := wake.Poller{Hub: p.engine.Hub(), Topics: []string{runengine.Made, remotehandler.Topic, stepsAgain}, Log: p.engine.Log(), Poll: p.poll,
+	poll := wake.Poller{Hub: p.engine.Hub(), Topics: []string{runengine.Made, urlsLearned, stepsAgain}, Log: p.engine.Log(), Poll: p.poll,
 		WorkKinds: func() []wake.WorkKind { return wake.WorkKinds(wake.Step, p.urls()...) }}
 	poll.Run(ctx)
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/reactions"
 	"github.com/holdfast-go/holdfast/internal/remotehandler"
 	"github.com/holdfast-go/holdfast/internal/seal"
+	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/webhooks"
 )
 
@@ -58,7 +59,7 @@ func (s *Service) Run(ctx context.Context) {
 	defer s.Client.CloseIdleConnections()
 	defer working.Wait()
 	working.Go(func() { s.worker.Run(ctx) })
-	woken, end := s.engine.Hub().Wait(webhooks.Topic, remotehandler.Topic)
+	woken, end := s.engine.Hub().Wait(webhooks.Topic, store.DeclaredTopic)
 	defer end()
 	tick := time.NewTicker(remotehandler.LearnEvery)
 	defer tick.Stop()
