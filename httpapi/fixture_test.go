@@ -15,6 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/httpapi"
+	"github.com/holdfast-go/holdfast/internal/testlevel"
 	"github.com/holdfast-go/holdfast/lifecycle"
 	"github.com/holdfast-go/holdfast/stream"
 	"github.com/holdfast-go/holdfast/wire"
@@ -46,13 +47,22 @@ func invoices(act func(context.Context, *lifecycle.Act[json.RawMessage]) error) 
 	return lifecycle.MustParse[json.RawMessage]([]byte(invoiceConfig)).RecoveredBy().Action("Close", act, lifecycle.Transactional())
 }
 
-// eachTestAPI runs a test on both databases.
+// eachTestAPI runs a test on both databases, or on one of them if they alternate.
 func eachTestAPI(t *testing.T, o httpapi.Options, f func(t *testing.T, d *testAPI), parts ...holdfast.Part) {
 	t.Helper()
 	parts = append(parts, stream.Feed(stream.FeedOptions{}))
-	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
-		f(t, newTestAPI(t, e, o))
-	}, parts...)
+	on := func(t *testing.T, e *holdfast.Engine) { f(t, newTestAPI(t, e, o)) }
+	switch database := testlevel.Alternate(t); database {
+	case "sqlite":
+		t.Run(database, func(t *testing.T) { t.Parallel(); on(t, holdfasttest.Open(t, parts...)) })
+	case "postgres":
+		t.Run(database, func(t *testing.T) {
+			t.Parallel()
+			on(t, holdfasttest.OpenOn(t, holdfasttest.At(holdfasttest.PostgreSQL(t)), parts...))
+		})
+	default:
+		holdfasttest.Each(t, on, parts...)
+	}
 }
 
 // newTestAPI serves an API on an engine.

@@ -136,8 +136,9 @@ func TestARevokedKeyIsGivenNothingMore(t *testing.T) {
 			polled <- them.ask("POST", "tasks/claim", wire.ClaimTasks{Worker: "w", Handlers: []string{"Do"}, WaitMs: new(wire.Millis(30_000))}, nil)
 		}()
 		us.want(us.ask("DELETE", "keys/"+gone.ID, nil, nil), 200, "")
-		for them.ask("GET", "events", nil, nil).StatusCode != http.StatusUnauthorized { // the server caches a key for two seconds
-		}
+		testkit.Eventually(t, "the server, which caches a key for two seconds, refuses it", func() bool {
+			return them.ask("GET", "events", nil, nil).StatusCode == http.StatusUnauthorized
+		})
 		us.append("s", 1)
 		us.want(us.ask("POST", "lifecycles/job/entities/j/steps/do?waitMs=0", wire.Fire{Requester: "admin"}, nil), 202, "")
 		if line, err := l.in.ReadString('\n'); err == nil && !strings.HasPrefix(line, ":") {

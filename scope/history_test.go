@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/storetest"
 	"github.com/holdfast-go/holdfast/internal/strictjson"
+	"github.com/holdfast-go/holdfast/internal/testlevel"
 	"github.com/holdfast-go/holdfast/scope"
 )
 
@@ -44,7 +45,7 @@ func TestEachVersionIsReadBack(t *testing.T) {
 		for i := range 250 {
 			many[fmt.Sprint("m", i)] = i
 		}
-		for len(then) < 200 {
+		for len(then) < testlevel.Pick(70, 200, 200) {
 			field, record := fields[random.IntN(3)], json.RawMessage(records[random.IntN(len(records))])
 			switch random.IntN(9) {
 			case 0:

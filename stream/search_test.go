@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/feed"
+	"github.com/holdfast-go/holdfast/internal/testlevel"
 	"github.com/holdfast-go/holdfast/stream"
 )
 
@@ -36,12 +37,13 @@ func number(t *testing.T, hf *holdfast.Engine) {
 func TestSearch(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		ctx := t.Context()
+		daily := testlevel.Pick(310, 700, 700) // events of a stream; a page has 1,000
 		for day := range 4 {
 			for _, name := range []string{"a", "b"} {
 				var all []stream.Event
-				for i := range 700 {
+				for i := range daily {
 					e := stream.Event{Name: fmt.Sprint("n", i%3), Correlation: fmt.Sprint("c", i%101), Actor: fmt.Sprint("ann", i%2)}
-					if i == 350 {
+					if i == daily/2 {
 						e.Name = "rare"
 					}
 					all = append(all, e)
@@ -55,11 +57,11 @@ func TestSearch(t *testing.T) {
 			}
 		}
 		number(t, hf)
-		if err := stream.Truncate(ctx, hf, "b", 400); err != nil {
+		if err := stream.Truncate(ctx, hf, "b", stream.Version(daily/2+50)); err != nil {
 			t.Fatal(err)
 		}
 		ordered, err := holdfast.Collect(stream.ReadFeed(ctx, hf, ""))
-		if err != nil || len(ordered) != 2*4*700-400 {
+		if err != nil || len(ordered) != 2*4*daily-(daily/2+50) {
 			t.Fatalf("the feed has %d events, %v", len(ordered), err)
 		}
 		last := ordered[len(ordered)-1].At

@@ -145,6 +145,23 @@ func Either(t testing.TB) {
 	}
 }
 
+// Alternate returns the database, "sqlite" or "postgres", that a test runs on at level [Test], or "" for both at other
+// levels. The seed chooses it, and with the race detector it is the other one: "make test" and "make race" together run the
+// test on both. It is for tests of code above the store, which has its own tests on both databases.
+func Alternate(t testing.TB) string {
+	if Current() != Test {
+		return ""
+	}
+	return [...]string{"sqlite", "postgres"}[(random(t.Name()).IntN(2)+raceOffset())%2]
+}
+
+func raceOffset() int {
+	if raced {
+		return 1
+	}
+	return 0
+}
+
 // Rapid passes the seed to the package rapid, unless its own flag is set. Call it before
 // rapid.Check.
 func Rapid() { rapid() }
