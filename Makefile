@@ -18,12 +18,12 @@ C_COMPILER := $(shell for cc in "$$($(GO) env CC)" cc gcc clang; do \
 RACE_ENV   := CGO_ENABLED=1 CC='$(C_COMPILER)'
 
 .DEFAULT_GOAL := help
-.PHONY: help test check race long crash chaos cover lint arch bench demo fmt build fmt-check tools c-compiler
+.PHONY: help test check race long crash chaos cover lint vet arch bench demo fmt build fmt-check tools c-compiler
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-test: fmt-check ## vet, format and every package on SQLite and PostgreSQL, in minutes
+test: fmt-check vet ## vet, format and every package on SQLite and PostgreSQL, in minutes
 	$(PGRUN) sh -c '$(MODULES:%=$(LEVEL) test -C % &&) $(LEVEL) test $(PKGS)'
 
 check: lint race long ## what a change must pass beside it: static analysis, the race detector, long tests
@@ -57,6 +57,9 @@ tools:
 	case "$$out" in *"fetching vulnerabilities"*) \
 	echo 'govulncheck: the vulnerability database cannot be reached, so known vulnerabilities were not looked for'; exit 0;; esac; \
 	echo "$$out"; exit $$code
+
+vet:
+	$(GO) vet $(PKGS)
 
 arch: ## who may import whom
 	$(GO) test ./internal/archtest

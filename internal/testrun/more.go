@@ -9,6 +9,7 @@ import (
 	"go/parser"
 	"go/token"
 	"io"
+	"os"
 	"os/exec"
 	"path"
 	"path/filepath"
@@ -34,7 +35,7 @@ type listed struct {
 // their packages. All other tests are the same at every level. Uses are matched by name only,
 // so the result may have a test too many, but none too few.
 func more(patterns []string) (packages, tests []string, err error) {
-	every, err := list("./...")
+	every, err := list("", "./...")
 	if err != nil {
 		return nil, nil, err
 	}
@@ -45,7 +46,7 @@ func more(patterns []string) (packages, tests []string, err error) {
 		}
 	}
 	dependent := levelDependent(uses)
-	selected, err := list(patterns...)
+	selected, err := list("", patterns...)
 	for _, p := range selected {
 		n := len(tests)
 		for name := range dependent {
@@ -62,8 +63,10 @@ func more(patterns []string) (packages, tests []string, err error) {
 	return packages, slices.Compact(tests), err
 }
 
-func list(patterns ...string) (all []listed, err error) {
-	out, err := exec.Command("go", append([]string{"list", "-json=Dir,ImportPath,Module,Deps,GoFiles,TestGoFiles,XTestGoFiles"}, patterns...)...).Output()
+func list(module string, patterns ...string) (all []listed, err error) {
+	cmd := exec.Command("go", append([]string{"list", "-json=Dir,ImportPath,Module,Deps,GoFiles,TestGoFiles,XTestGoFiles"}, patterns...)...)
+	cmd.Dir, cmd.Stderr = module, os.Stderr
+	out, err := cmd.Output()
 	if err != nil {
 		return nil, fmt.Errorf("go list: %w", err)
 	}

@@ -55,7 +55,11 @@ func TestMore(t *testing.T) {
 func TestMoreOfOurs(t *testing.T) {
 	t.Chdir("../..")
 	o := options{packages: []string{"./..."}}
-	packages, tests, err := more(o.inOrder())
+	ordered, err := o.inOrder()
+	if err != nil {
+		t.Fatal(err)
+	}
+	packages, tests, err := more(ordered)
 	if err != nil {
 		t.Fatal(err)
 	}
