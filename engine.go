@@ -53,8 +53,9 @@ type Config struct {
 // Part is a capability, or a component of the program, that belongs to an engine: a lifecycle, a workflow definition,
 // a batch kind, a reaction, a projection, scope kinds (scope.Kinds), the feed (stream.Feed), an artifact
 // store (batch.Artifacts), capability settings (run.Lease, run.Retention, run.Calls, run.MaxWorkers,
-// stream.MaxWorkers, lifecycle.StuckAfter), or the maintenance of runs or
-// batches on an engine without definitions or kinds (run.Maintenance, batch.Maintenance). Pass parts to [Open].
+// stream.MaxWorkers, lifecycle.StuckAfter), a janitor (lifecycle.ModuleJanitor), the HTTP API (httpapi.New), or the
+// maintenance of runs or batches on an engine without definitions or kinds (run.Maintenance, batch.Maintenance). Pass
+// parts to [Open].
 type Part interface {
 	// Register is called once by [Open], after the database is ready. If it returns an error, Open closes the engine
 	// and returns that error.

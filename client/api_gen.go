@@ -799,14 +799,12 @@ func (c *Client) RunMaintenance(ctx context.Context, o ...Option) (wire.Maintain
 	return do[wire.Maintained](ctx, c, newRequest(http.MethodPost, nil, "maintenance"), o)
 }
 
-// ListAudit lists the workspace's administrative actions, newest first. With format=ndjson,
-// the response has all entries, one per line, instead of a page.
+// ListAudit lists the workspace's administrative actions, newest first.
 func (c *Client) ListAudit(ctx context.Context, f AuditFilter) iter.Seq2[wire.AuditEntry, error] {
 	return pages(func(p Page) (wire.List[wire.AuditEntry], error) { return c.ListAuditPage(ctx, f, p) })
 }
 
-// ListAuditPage lists a page of the workspace's administrative actions, newest first. With
-// format=ndjson, the response has all entries, one per line, instead of a page.
+// ListAuditPage lists a page of the workspace's administrative actions, newest first.
 func (c *Client) ListAuditPage(ctx context.Context, f AuditFilter, p Page, o ...Option) (wire.List[wire.AuditEntry], error) {
 	return do[wire.List[wire.AuditEntry]](ctx, c, list(p, "audit").set("actor", f.Actor).set("action", f.Action).set("subject", f.Subject).set("since", f.Since).set("until", f.Until), o)
 }

@@ -15,8 +15,7 @@ import (
 )
 
 func (a *API) auditRoutes() {
-	add(a, route{Method: http.MethodGet, Path: "audit", ID: "listAudit", Tag: "visibility", Summary: "List the workspace's administrative actions, newest first.", Roles: admins, Filter: "AuditFilter",
-		More: "With format=ndjson, the response has all entries, one per line, instead of a page."}, listAudit)
+	add(a, route{Method: http.MethodGet, Path: "audit", ID: "listAudit", Tag: "visibility", Summary: "List the workspace's administrative actions, newest first.", Roles: admins, Filter: "AuditFilter"}, listAudit)
 }
 
 type auditIn struct {
@@ -25,7 +24,7 @@ type auditIn struct {
 	Subject string `query:"subject" doc:"Only actions on this object, for example handler/mail."`
 	Since   string `query:"since" doc:"Only actions at this time (RFC 3339) or later."`
 	Until   string `query:"until" doc:"Only actions before this time (RFC 3339)."`
-	Format  string `query:"format" arg:"-" doc:"Set it to ndjson to export all entries as lines of JSON."`
+	Format  string `query:"format" arg:"-" doc:"With ndjson, the response has all entries, one per line, instead of a page."`
 	paged
 }
 

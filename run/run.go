@@ -359,7 +359,8 @@ func ExpectVersion(version int64) CommandOption {
 }
 
 // Cancel cancels a run. If a step is in flight, the cancellation is recorded, and the run is
-// cancelled when that step ends. The results of finished steps stay stored.
+// cancelled when that step ends. The results of finished steps stay stored. If the run has ended, also by a cancellation,
+// Cancel returns [holdfast.ErrInvalidTransition].
 func Cancel(ctx context.Context, d holdfast.Doer, id string, o ...CommandOption) (Run, error) {
 	return command(ctx, d, id, runengine.Cancel, o)
 }

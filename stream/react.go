@@ -152,6 +152,8 @@ func (r *reaction) check() error {
 		return fault.New(fault.Validation, "reaction %q: MaxBackoff (%s) must not be less than Backoff (%s)", r.name, p.MaxBackoff, p.Backoff)
 	case p.Multiplier != 0 && p.Multiplier != 1 && p.Multiplier != 2:
 		return fault.New(fault.Validation, "reaction %q: Multiplier must be 1 or 2, or 0 for the default, got %g", r.name, p.Multiplier)
+	case r.o.Lease < 0 || r.o.Timeout < 0 || r.o.MaxCrashes < 0:
+		return fault.New(fault.Validation, "reaction %q: Lease (%s), Timeout (%s) and MaxCrashes (%d) must not be negative", r.name, r.o.Lease, r.o.Timeout, r.o.MaxCrashes)
 	case r.o.Priority%time.Second != 0:
 		return fault.New(fault.Validation, "reaction %q: Priority must be a whole number of seconds, got %s", r.name, r.o.Priority)
 	}

@@ -30,13 +30,15 @@ func TestProgressOfAnUnknownReaction(t *testing.T) {
 	}, stream.React("known", stream.Select{}, none, stream.Options{Priority: -5 * time.Second}))
 }
 
-// Verifies that a priority that cannot be stored is refused when the engine opens.
-func TestPriorityOfWholeSeconds(t *testing.T) {
+// Verifies that invalid options are refused when the engine opens.
+func TestOptionsOfAReactionAreChecked(t *testing.T) {
 	none := func(context.Context, *stream.Delivery) error { return nil }
-	for _, p := range []time.Duration{time.Millisecond, 1500 * time.Millisecond, time.Hour} {
-		_, err := holdfast.Open(t.Context(), holdfasttest.At(holdfasttest.SQLite(t)), holdfast.Config{}, stream.React("r", stream.Select{}, none, stream.Options{Priority: p}))
+	for _, o := range []stream.Options{
+		{Priority: time.Millisecond}, {Priority: 1500 * time.Millisecond}, {Priority: time.Hour}, {Timeout: -1}, {Lease: -1}, {MaxCrashes: -1},
+	} {
+		_, err := holdfast.Open(t.Context(), holdfasttest.At(holdfasttest.SQLite(t)), holdfast.Config{}, stream.React("r", stream.Select{}, none, o))
 		if !errors.Is(err, holdfast.ErrValidation) {
-			t.Errorf("priority %s: got %v, want ErrValidation", p, err)
+			t.Errorf("%+v: got %v, want ErrValidation", o, err)
 		}
 	}
 }
