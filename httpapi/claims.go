@@ -15,6 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/effects"
 	"github.com/holdfast-go/holdfast/internal/entities"
 	"github.com/holdfast-go/holdfast/internal/keys"
+	"github.com/holdfast-go/holdfast/internal/lease"
 	"github.com/holdfast-go/holdfast/internal/lifecycleengine"
 	"github.com/holdfast-go/holdfast/internal/remote"
 	"github.com/holdfast-go/holdfast/internal/runengine"
@@ -410,15 +411,16 @@ type releaseOperationIn struct {
 }
 
 func releaseOperation(c *call, in *releaseOperationIn) (wire.Resolved, error) {
+	r := lease.Release{Reason: in.Body.Reason, Actor: c.actor(), Epoch: in.Body.Epoch}
 	if operation, ok := runengine.OperationOf(in.ID); ok {
-		l, err := runengine.LocalOf(c.api.engine).Executor.ReleaseHeld(c.ctx(), c.api.engine, operation, c.actor())
+		l, err := runengine.LocalOf(c.api.engine).Executor.ReleaseHeld(c.ctx(), c.api.engine, operation, r)
 		if err != nil || l.Step.Status != runengine.Running { // it has ended
 			return wire.Resolved{}, err
 		}
 		w, err := c.stepOperation(c.ctx(), &l, "due")
 		return wire.Resolved{Operation: &w}, err
 	}
-	if _, err := lifecycleengine.Release(c.ctx(), c.api.engine, in.ID, in.Body.Reason, c.actor()); err != nil {
+	if _, err := lifecycleengine.Release(c.ctx(), c.api.engine, in.ID, r); err != nil {
 		return wire.Resolved{}, err
 	}
 	return resolved(c, in.ID)

@@ -7,6 +7,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/effects"
 	"github.com/holdfast-go/holdfast/internal/engine"
+	"github.com/holdfast-go/holdfast/internal/lease"
 	"github.com/holdfast-go/holdfast/internal/lifecycleengine"
 	"github.com/holdfast-go/holdfast/internal/store"
 )
@@ -81,12 +82,12 @@ func Resolve(ctx context.Context, e *holdfast.Engine, id string, known []holdfas
 // started from. The holder can write nothing more; its code may still run until it notices. If an effect of
 // the operation has begun and is not known as not done, or if the operation is uncertain, nothing is changed and the error is
 // [holdfast.ErrEffectUnresolved]. Release returns the operation, or nil if it has ended.
-func Release(ctx context.Context, e *holdfast.Engine, id, reason string, o ...ActorOption) (*Operation, error) {
-	var with resolveOptions
+func Release(ctx context.Context, e *holdfast.Engine, id, reason string, o ...ReleaseOption) (*Operation, error) {
+	with := lease.Release{Reason: reason}
 	for _, option := range o {
-		option.resolve(&with)
+		option.release(&with)
 	}
-	p, err := lifecycleengine.Release(ctx, engine.Of(e), id, reason, with.actor)
+	p, err := lifecycleengine.Release(ctx, engine.Of(e), id, with)
 	return operation(p), err
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/lease"
 	"github.com/holdfast-go/holdfast/internal/lifecycleconfig"
 	"github.com/holdfast-go/holdfast/internal/lifecycleengine"
 )
@@ -124,7 +125,22 @@ func EndWith(outcome Outcome) ResolveOption {
 	})
 }
 
-// ActorOption is the option [By] for [Lifecycle.Create], [Release] and [Withdraw]. It is also a [FireOption] and a
+// ReleaseOption is an option of [Release].
+type ReleaseOption interface {
+	release(*lease.Release)
+}
+
+type releaseOption func(*lease.Release)
+
+func (f releaseOption) release(r *lease.Release) { f(r) }
+
+// ExpectEpoch makes [Release] fail with [holdfast.ErrConcurrency] unless the lease has this epoch. Without it, a repeated
+// call may end the lease of the next holder.
+func ExpectEpoch(epoch int64) ReleaseOption {
+	return releaseOption(func(r *lease.Release) { r.Epoch = epoch })
+}
+
+// ActorOption is the option [By] for [Lifecycle.Create] and [Withdraw]. It is also a [FireOption], a [ReleaseOption] and a
 // [ResolveOption].
 type ActorOption struct{ actor string }
 
@@ -133,6 +149,7 @@ func By(actor string) ActorOption { return ActorOption{actor} }
 
 func (a ActorOption) fire(o *lifecycleengine.FireOptions) { o.Meta.Actor = a.actor }
 func (a ActorOption) resolve(o *resolveOptions)           { o.actor = a.actor }
+func (a ActorOption) release(r *lease.Release)            { r.Actor = a.actor }
 
 // Input sets the input of the body. It is stored as JSON.
 func Input(v any) FireOption {

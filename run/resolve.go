@@ -9,6 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/effects"
 	"github.com/holdfast-go/holdfast/internal/engine"
+	"github.com/holdfast-go/holdfast/internal/lease"
 	"github.com/holdfast-go/holdfast/internal/runengine"
 	"github.com/holdfast-go/holdfast/internal/store"
 )
@@ -38,6 +39,22 @@ type resolveOption func(*resolveOptions)
 func (f resolveOption) resolve(o *resolveOptions) { f(o) }
 
 func (a ActorOption) resolve(o *resolveOptions) { o.actor = a.actor }
+func (a ActorOption) release(r *lease.Release)  { r.Actor = a.actor }
+
+// ReleaseOption is an option of [Release].
+type ReleaseOption interface {
+	release(*lease.Release)
+}
+
+type releaseOption func(*lease.Release)
+
+func (f releaseOption) release(r *lease.Release) { f(r) }
+
+// ExpectEpoch makes [Release] fail with [holdfast.ErrConcurrency] unless the lease has this epoch. Without it, a repeated
+// call may end the lease of the next holder.
+func ExpectEpoch(epoch int64) ReleaseOption {
+	return releaseOption(func(r *lease.Release) { r.Epoch = epoch })
+}
 
 // EndWith ends the step with an outcome, instead of resuming it. If an effect is still unknown, the error of [Resolve]
 // is [holdfast.ErrConflict].
@@ -76,13 +93,14 @@ func Resolve(ctx context.Context, e *holdfast.Engine, operation string, known []
 // Release ends the lease of a step, identified by its operation ([Visit.Operation]), without its holder, and returns the
 // run. The step is due again at once and does not count an attempt; if the run is to be cancelled, it is. The holder can write
 // nothing more; its code may still run until it notices. If the outcome of an effect is unknown, nothing is changed and
-// the error is [holdfast.ErrEffectUnresolved]; if the step is not leased, it is [holdfast.ErrConflict].
-func Release(ctx context.Context, e *holdfast.Engine, operation string, o ...ActorOption) (Run, error) {
-	var with resolveOptions
+// the error is [holdfast.ErrEffectUnresolved]; if the step is not leased, it is [holdfast.ErrConflict]. The audit records the
+// reason.
+func Release(ctx context.Context, e *holdfast.Engine, operation, reason string, o ...ReleaseOption) (Run, error) {
+	with := lease.Release{Reason: reason}
 	for _, option := range o {
-		option.resolve(&with)
+		option.release(&with)
 	}
-	l, err := localOf(engine.Of(e)).Executor.ReleaseHeld(ctx, engine.Of(e), operation, with.actor)
+	l, err := localOf(engine.Of(e)).Executor.ReleaseHeld(ctx, engine.Of(e), operation, with)
 	return public(l.Run), err
 }
 

@@ -142,11 +142,14 @@ const (
 type Visit struct {
 	Name  string
 	Visit int
-	// Operation identifies the visit: [Info.Operation], and the argument of [Resolve].
+	// Operation identifies the visit: [Info.Operation], and the argument of [Resolve] and [Release].
 	Operation string
 	Type      StepType
 	Status    StepStatus
 	Attempts  int
+	Holder    string    // of the lease, or ""
+	Epoch     int64     // of the lease
+	Until     time.Time // end of the lease
 	// Uncertain reports that the outcome of an effect is unknown: the step waits for [Resolve].
 	Uncertain             bool
 	Input, Output         json.RawMessage
@@ -162,7 +165,7 @@ func ListSteps(ctx context.Context, d holdfast.Doer, id string) iter.Seq2[Visit,
 }
 
 func visit(id string, s runengine.Step) Visit {
-	return Visit{s.Name, int(s.Visit), runengine.Operation(id, s.Name, s.Visit), StepType(s.Type), StepStatus(s.Status), int(s.Attempts), s.Uncertain, s.Input, raw(s.Output), s.Error, s.StartedAt, s.FinishedAt}
+	return Visit{s.Name, int(s.Visit), runengine.Operation(id, s.Name, s.Visit), StepType(s.Type), StepStatus(s.Status), int(s.Attempts), s.Holder, s.Epoch, store.OrZero(s.Until), s.Uncertain, s.Input, raw(s.Output), s.Error, s.StartedAt, s.FinishedAt}
 }
 
 // Await waits until a run has ended and returns it. If ctx ends first, Await returns the run as it last
@@ -310,8 +313,8 @@ type Decision struct {
 	Content   any
 }
 
-// ActorOption is the option [By] for [Decide], which requires it. It is also a [CommandOption], a [SendOption] and a
-// [ResolveOption].
+// ActorOption is the option [By] for [Decide], which requires it. It is also a [CommandOption], a [SendOption], a
+// [ReleaseOption] and a [ResolveOption].
 type ActorOption struct{ actor string }
 
 // By sets the actor that the history records.

@@ -166,10 +166,11 @@ type operationsRelease struct {
 	idempotencyFlags
 	ID     string `arg:"" name:"id" help:"Operation id."`
 	Reason string `setting:"-" placeholder:"TEXT" help:"Reason to record in the operation's history."`
+	Epoch  int64  `setting:"-" placeholder:"N" help:"Release only a lease with this epoch (see \"operations show\")."`
 }
 
 func (c *operationsRelease) Run(ctx context.Context, d *connection) error {
-	done, err := d.ReleaseOperation(ctx, c.ID, wire.ReleaseOperation{Reason: c.Reason}, c.options(d)...)
+	done, err := d.ReleaseOperation(ctx, c.ID, wire.ReleaseOperation{Reason: c.Reason, Epoch: c.Epoch}, c.options(d)...)
 	return d.show(resolvedFacts(c.ID, done), err)
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/entities"
 	"github.com/holdfast-go/holdfast/internal/events"
+	"github.com/holdfast-go/holdfast/internal/lease"
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
@@ -230,16 +231,19 @@ func Withdraw(ctx context.Context, e *engine.Engine, operation, reason, by strin
 }
 
 // Release ends an operation that is due or leased; lifecycle.Release documents it.
-func Release(ctx context.Context, e *engine.Engine, operation, reason, by string) (*Operation, error) {
+func Release(ctx context.Context, e *engine.Engine, operation string, r lease.Release) (*Operation, error) {
 	for range maxAttempts {
 		p, err := Find(ctx, e, operation)
 		if err != nil {
 			return nil, err
 		}
+		if err := r.Check(operation, p.Epoch); err != nil {
+			return nil, err
+		}
 		if names := p.unresolved(); len(names) > 0 || p.Phase == string(entities.Uncertain) {
 			return nil, effects.Unresolved(p.ID, names)
 		}
-		now, done, err := p.end(ctx, e, "release", entities.WithdrawArgs{Outcome: "released", Message: cmp.Or(reason, "released"), Release: true, Meta: events.Meta{Actor: by}})
+		now, done, err := p.end(ctx, e, "release", entities.WithdrawArgs{Outcome: "released", Message: cmp.Or(r.Reason, "released"), Release: true, Meta: events.Meta{Actor: r.Actor}})
 		if err != nil {
 			return nil, err
 		}

@@ -418,10 +418,10 @@ func (k *Executor) settle(ctx context.Context, tx *store.Tx, l *ClaimedStep, out
 }
 
 // ReleaseHeld ends the lease of a step for an operator; run.Release documents it.
-func (k *Executor) ReleaseHeld(ctx context.Context, e Engine, operation, by string) (ClaimedStep, error) {
+func (k *Executor) ReleaseHeld(ctx context.Context, e Engine, operation string, r lease.Release) (ClaimedStep, error) {
 	l, err := ByOperation(ctx, e, operation)
 	if err == nil {
-		err = events.CheckMeta(events.Meta{Actor: by})
+		err = events.CheckMeta(events.Meta{Actor: r.Actor})
 	}
 	if err != nil {
 		return l, err
@@ -437,6 +437,9 @@ func (k *Executor) ReleaseHeld(ctx context.Context, e Engine, operation, by stri
 		if now.Step.Holder == "" && !now.Step.Uncertain {
 			return fault.New(fault.Conflict, "operation %s is not leased: only a leased operation can be released", operation)
 		}
+		if err := r.Check(operation, now.Step.Epoch); err != nil {
+			return err
+		}
 		open, saw, err := now.unknown(ctx, tx, nil)
 		if err != nil {
 			return err
@@ -445,7 +448,7 @@ func (k *Executor) ReleaseHeld(ctx context.Context, e Engine, operation, by stri
 			return now.unresolved(ctx, tx)
 		}
 		l, err = k.try(ctx, tx, &now, Taker{}, func(c *planner) error {
-			c.plan.Saw, c.plan.Actor = saw, by
+			c.plan.Saw, c.plan.Actor = saw, r.Actor
 			c.release(0)
 			c.how = ""
 			return nil
@@ -456,9 +459,9 @@ func (k *Executor) ReleaseHeld(ctx context.Context, e Engine, operation, by stri
 		if err != nil {
 			return err
 		}
-		return audit.Record(ctx, tx, audit.Action{Name: "operation.release", Subject: "operation/" + operation, Actor: by,
+		return audit.Record(ctx, tx, audit.Action{Name: "operation.release", Subject: "operation/" + operation, Actor: r.Actor,
 			Before: map[string]any{"phase": "held", "run": now.Run.ID, "step": now.Step.Name, "holder": now.Step.Holder, "epoch": now.Step.Epoch},
-			After:  map[string]any{"status": l.Step.Status}})
+			After:  map[string]any{"status": l.Step.Status, "reason": r.Reason}})
 	})
 	return l, err
 }
