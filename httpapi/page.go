@@ -85,8 +85,8 @@ func listed[T any](c *call, items []T, next string) wire.List[T] {
 }
 
 // readPage reads a page in chunks, so that it reads little from the database that the page has no
-// room for. key returns the cursor behind an element. next is the cursor of the last element, "" at
-// the end of the list.
+// room for. key returns the content of the cursor that continues after an element, "" if none can follow. next is that of the
+// last element, "" at the end of the list.
 func readPage[T any](c *call, p page, read func(ctx context.Context, after string, limit int) ([]T, error), key func(T) string) (all []T, next string, err error) {
 	ctx := p.budget.In(c.ctx())
 	for {
@@ -110,8 +110,9 @@ func readPage[T any](c *call, p page, read func(ctx context.Context, after strin
 	}
 }
 
-// grow raises the budget of a page that is not small, estimated from the size of the elements that
-// were read, if there is room. If the remaining elements turn out larger, the page ends early.
+// grow raises the budget of a page that is not small, to an estimate from the elements that were read. If the memory for large
+// messages (package room) does not suffice, it returns errNoRoom: [call.read] waits, and reads again. If the remaining elements
+// turn out larger, the page ends early.
 func (c *call) grow(p page, elements int, last bool) error {
 	used := p.budget.Used()
 	if used < room.SmallBytes || c.grown {
@@ -144,8 +145,8 @@ func list[T, W any](c *call, from paged, read func(ctx context.Context, after st
 }
 
 // A cursor is the position where a list continues. It is opaque and carries a checksum, so that a
-// forged or truncated cursor, or one of another list, is refused instead of misread. It is not a
-// secret: the API key decides what may be read.
+// damaged cursor, or one of another list, is refused instead of misread. Anybody can compute the checksum: the API key
+// decides what may be read.
 
 const sumBytes = 6
 

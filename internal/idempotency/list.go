@@ -31,7 +31,8 @@ func ListByOperation(ctx context.Context, d store.Doer, operation, after string,
 	return listByOperationVerb.Do(ctx, d, listArgs{operation, after, limit})
 }
 
-// Space returns the space of a stored key: the API operation, for example.
+// Space returns the first part of a stored key, which separates the uses of the table: the id of the API route, or "idem"
+// for package idem.
 func (q Request) Space() string {
 	space, _, _ := strings.Cut(q.Key, "/")
 	return space
