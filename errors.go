@@ -4,8 +4,8 @@ import "github.com/holdfast-go/holdfast/fault"
 
 // Errors of writes. A refused call changes nothing. Compare with [errors.Is].
 var (
-	// ErrConcurrency is returned when an object is not at the version that the caller expected. Its fields are
-	// "expectedVersion" and "lastVersion".
+	// ErrConcurrency is returned when an object is not at the version that the caller expected, or was changed by others in
+	// each attempt. If a version was expected, the fields "expectedVersion" and "lastVersion" are set.
 	ErrConcurrency = fault.Of(fault.Concurrency)
 	// ErrInvalidTransition is returned when an object is not in the status that the transition starts from.
 	ErrInvalidTransition = fault.Of(fault.InvalidTransition)
@@ -36,8 +36,8 @@ var (
 	// ErrLeaseLost is returned when a holder has lost its lease. None of its later writes is applied. If it made the call
 	// of an effect after that, the call is recorded only as a contradiction; see [ListContradictions].
 	ErrLeaseLost = fault.Of(fault.LeaseLost)
-	// ErrEffectUnresolved is returned when an operation cannot be released because an effect may have happened. Resolve the
-	// effect first. The field effects names it.
+	// ErrEffectUnresolved is returned when an operation cannot be released because an effect may have happened. Wait for its
+	// holder or for the end of its lease. If the operation is then uncertain, resolve it. The field "effects" names the effects.
 	ErrEffectUnresolved = fault.Of(fault.EffectUnresolved)
 	// ErrActionInvalid is returned when the validation or the action of a lifecycle step refused the step with [Invalid].
 	ErrActionInvalid = fault.Of(fault.ActionInvalid)

@@ -536,3 +536,18 @@ func TestTheCostOfAnItem(t *testing.T) {
 		}
 	})
 }
+
+// Verifies that a concurrency of 0 is that of the kind.
+func TestConcurrencyOfABatch(t *testing.T) {
+	each(t, func(t *testing.T, open func(...holdfast.Part) *holdfast.Engine) {
+		kind := batch.Define("k", func(context.Context, *batch.Item[in]) (int, error) { return 1, nil }, batch.Options{MaxConcurrency: 8})
+		e := open(kind)
+		fund(t, e, 0)
+		for n, want := range map[int]int{0: 8, 3: 3} {
+			b, err := kind.Create(t.Context(), e, "w", work(1, 1), batch.MaxConcurrency(n))
+			if err != nil || b.MaxConcurrency != want {
+				t.Errorf("MaxConcurrency(%d): got %d, %v, want %d", n, b.MaxConcurrency, err, want)
+			}
+		}
+	})
+}

@@ -136,9 +136,9 @@ func ID(id string) CreateOption { return CreateOption{func(n *batchengine.New) {
 func LeaveOpen() CreateOption { return CreateOption{func(n *batchengine.New) { n.Open = true }} }
 
 // MaxConcurrency limits how many items of the batch run at the same time, and overrides
-// [Options.MaxConcurrency].
+// [Options.MaxConcurrency]; 0 does not.
 func MaxConcurrency(n int) CreateOption {
-	return CreateOption{func(b *batchengine.New) { b.MaxConcurrency = int64(n) }}
+	return CreateOption{func(b *batchengine.New) { b.MaxConcurrency = cmp.Or(int64(n), b.MaxConcurrency) }}
 }
 
 // Create creates a batch of items that are paid from a wallet. Items are added in pages of 1,000, each in its own

@@ -32,8 +32,8 @@ func TestReleaseOfAnEntitysOperation(t *testing.T) {
 			t.Errorf("the operation before: %+v", o)
 		}
 		var done wire.Resolved
-		d.want(d.ask("POST", "operations/"+id+"/release", wire.ReleaseOperation{Epoch: o.Epoch + 1}, nil), 409, fault.Concurrency)
-		d.want(d.ask("POST", "operations/"+id+"/release", wire.ReleaseOperation{Reason: "hangs", Epoch: o.Epoch}, &done), 200, "")
+		d.want(d.ask("POST", "operations/"+id+"/release", wire.ReleaseOperation{Epoch: new(o.Epoch + 1)}, nil), 409, fault.Concurrency)
+		d.want(d.ask("POST", "operations/"+id+"/release", wire.ReleaseOperation{Reason: "hangs", Epoch: &o.Epoch}, &done), 200, "")
 		var now wire.Entity
 		d.want(d.ask("GET", "lifecycles/invoice/entities/i", nil, &now), 200, "")
 		if now.Status != was.Status || done.Operation != nil {
@@ -93,6 +93,7 @@ func TestReleaseOfAStep(t *testing.T) {
 		step := runengine.ClaimedStep{Run: runengine.Run{ID: started.Run.ID}, Step: runengine.Step{Name: "t", Visit: 1}}
 		release := "operations/" + step.OperationID() + "/release"
 		var done wire.Resolved
+		d.want(d.ask("POST", release, wire.ReleaseOperation{Epoch: new(int64(0))}, nil), 400, fault.Validation)
 		d.want(d.ask("POST", release, nil, &done), 200, "")
 		if done.Operation == nil || done.Operation.State != "due" {
 			t.Errorf("after the release: %+v", done.Operation)
@@ -103,7 +104,7 @@ func TestReleaseOfAStep(t *testing.T) {
 		if second.Epoch <= first.Epoch {
 			t.Errorf("the epoch went from %d to %d", first.Epoch, second.Epoch)
 		}
-		d.want(d.ask("POST", release, wire.ReleaseOperation{Epoch: first.Epoch}, nil), 409, fault.Concurrency) // a request for the first holder
+		d.want(d.ask("POST", release, wire.ReleaseOperation{Epoch: &first.Epoch}, nil), 409, fault.Concurrency) // a request for the first holder
 		d.want(d.ask("POST", "tasks/"+second.ID+"/effects", wire.EffectCall{Epoch: second.Epoch, Name: "charge"}, nil), 200, "")
 		d.want(d.ask("POST", release, nil, nil), 409, fault.EffectUnresolved)
 	})

@@ -135,9 +135,9 @@ type releaseOption func(*lease.Release)
 func (f releaseOption) release(r *lease.Release) { f(r) }
 
 // ExpectEpoch makes [Release] fail with [holdfast.ErrConcurrency] unless the lease has this epoch. Without it, a repeated
-// call may end the lease of the next holder.
+// call may end the lease of the next holder. An epoch below 1, which no lease has, is [holdfast.ErrValidation].
 func ExpectEpoch(epoch int64) ReleaseOption {
-	return releaseOption(func(r *lease.Release) { r.Epoch = epoch })
+	return releaseOption(func(r *lease.Release) { r.Epoch = &epoch })
 }
 
 // ActorOption is the option [By] for [Lifecycle.Create] and [Withdraw]. It is also a [FireOption], a [ReleaseOption] and a

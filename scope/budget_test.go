@@ -9,6 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/scope"
 )
@@ -215,5 +217,18 @@ func TestCancelledContextStopsBeforeThePersist(t *testing.T) {
 			})
 		}
 		e.is("u", full, 0)
+	})
+}
+
+// Verifies that a budget is refused in a transaction, where it has no effect.
+func TestNoBudgetInATransaction(t *testing.T) {
+	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+		err := hf.Update(t.Context(), func(ctx context.Context, tx holdfast.Tx) error {
+			_, err := scope.In[map[string]int](tx, scope.User, "u", scope.Budget(time.Second)).Inc(ctx, "n", 1)
+			return err
+		})
+		if !errors.Is(err, holdfast.ErrValidation) {
+			t.Errorf("got %v, want ErrValidation", err)
+		}
 	})
 }

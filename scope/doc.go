@@ -27,7 +27,8 @@
 //
 // In a store with other writers, Inc, Push, Patch, SetRecord, DeleteRecord and Delete are applied in the store. Changes
 // that wait at the same time are applied in one write, each with its own version. Atomic compares and swaps: it reads,
-// calls the function, and writes if the version is still the one that was read; otherwise it retries ([MaxAttempts]).
+// calls the function, and writes if the version is still the one that was read; otherwise it retries ([MaxAttempts]). Put
+// does the same without a function.
 // Callers in one process queue first, so a process never races with itself.
 //
 // If a call changes nothing, [Snapshot].Changed is false. Such a call creates no version and no event, and does not
@@ -36,7 +37,7 @@
 //
 // # Time
 //
-// Every change has a budget ([Budget], 30 seconds), which includes waiting. When the budget is spent, the call returns
+// Every change outside a transaction has a budget ([Budget], 30 seconds), which includes waiting. When the budget is spent, the call returns
 // [ErrMutationTimeout], and the change is never applied. If the function returns later, its result is dropped: the
 // queue has already moved on. Once the store has begun to write, the call waits for the store's response and returns
 // it. You can therefore retry a call that timed out. If a database stays unreachable, the outcome of a change is

@@ -59,6 +59,9 @@ func (h *handle) begin(ctx context.Context, theirs bool) (in context.Context, en
 		return ctx, func() {}, s, fault.New(fault.Reentrant,
 			"%s scope %q is already being changed by the calling function: make the whole change in that function", h.kind, h.id)
 	}
+	if h.given.Budget != 0 && !h.backend.traits().queued {
+		return ctx, func() {}, s, fault.New(fault.Validation, "%s scope %q: Budget has no effect in a transaction: set a deadline on the context of the transaction", h.kind, h.id)
+	}
 	if s.Budget < 0 || !h.backend.traits().queued {
 		return ctx, func() {}, s, nil
 	}

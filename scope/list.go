@@ -13,7 +13,8 @@ import (
 )
 
 // Put replaces the whole state, also fields that T does not have, or creates the scope. Without a condition, such as
-// [ExpectVersion], the last of several concurrent calls wins: use Atomic if the new state depends on the old one.
+// [ExpectVersion], the last of several concurrent calls wins: use Atomic if the new state depends on the old one. If other writers are faster
+// in each of [MaxAttempts] attempts, the error is [holdfast.ErrConcurrency].
 func (s Scope[T]) Put(ctx context.Context, state T) (Snapshot[T], error) {
 	doc, err := marshal(&state)
 	if err == nil {

@@ -34,9 +34,10 @@ const (
 // Kind configures the scopes of a kind. In each field, 0 means the default, and a negative value means no limit.
 type Kind struct {
 	Name string
-	// Budget limits the duration of a change, including waiting; the default is 30 seconds.
+	// Budget limits the duration of a change, including waiting; the default is 30 seconds. It has no effect in a
+	// transaction.
 	Budget time.Duration
-	// MaxAttempts is how many times Atomic tries to write while other writers are faster, including the first
+	// MaxAttempts is how many times Atomic or Put tries to write while other writers are faster, including the first
 	// attempt; the default is 4.
 	MaxAttempts int
 	// TTL is how long a scope lives after its last change, at most 100 years; the default is an
@@ -48,10 +49,10 @@ type Kind struct {
 type Option struct{ set func(*settings) }
 
 // Budget limits the duration of a change, including waiting. 0 means the value of the kind, and a negative value means
-// no limit.
+// no limit. In a transaction, the error is [holdfast.ErrValidation].
 func Budget(d time.Duration) Option { return Option{func(s *settings) { s.Budget = d }} }
 
-// MaxAttempts sets how many times Atomic tries to write while other writers are faster, including the first attempt. 0
+// MaxAttempts sets how many times Atomic or Put tries to write while other writers are faster, including the first attempt. 0
 // means the value of the kind, and a negative number means that only the budget limits the attempts.
 func MaxAttempts(n int) Option { return Option{func(s *settings) { s.MaxAttempts = n }} }
 

@@ -18,8 +18,18 @@ const createMigration = `CREATE TABLE IF NOT EXISTS holdfast_migration (
     applied_at INTEGER NOT NULL
 ) STRICT`
 
+func noRole(o store.Options) error {
+	if o.RuntimeRole == "" {
+		return nil
+	}
+	return fault.New(fault.Validation, "RuntimeRole is a role of PostgreSQL, and SQLite has no roles: omit it")
+}
+
 // Script returns the SQL that migrates an empty database.
-func (d opener) Script(store.Options) (string, error) {
+func (d opener) Script(o store.Options) (string, error) {
+	if err := noRole(o); err != nil {
+		return "", err
+	}
 	known, err := store.LoadMigrations(d.migrations)
 	if err != nil {
 		return "", err

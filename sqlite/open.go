@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -31,6 +32,12 @@ const checkedWhole = 64 << 20
 func (d *Database) open(ctx context.Context, o store.Options, migrate bool) (*adapter, store.Migrated, error) {
 	s := &adapter{log: o.Log, name: d.name(), owned: d.db == nil, plain: o.Plain, write: d.db, read: d.db, wall: wallClock{wrong: d.wrong}, migrations: d.migrations}
 	s.grouper = store.NewGrouper(s.rounds())
+	switch {
+	case !s.owned && (d.alone || d.readers != 0):
+		return nil, store.Migrated{}, fault.New(fault.Validation, "Dedicated and Readers have no effect on the program's own pool: omit them, or open the database with File")
+	case d.readers < 0:
+		return nil, store.Migrated{}, fault.New(fault.Validation, "Readers must not be negative, got %d", d.readers)
+	}
 	if s.owned {
 		if err := d.inspect(ctx, migrate); err != nil {
 			return nil, store.Migrated{}, err
@@ -63,8 +70,9 @@ func (d *Database) connect(s *adapter) (err error) {
 	if s.read, err = sql.Open("sqlite", dsn(d.path, "_pragma", "query_only(1)")); err != nil {
 		return fmt.Errorf("open %s: %w", d.path, err)
 	}
-	s.read.SetMaxOpenConns(d.readers)
-	s.read.SetMaxIdleConns(d.readers)
+	readers := cmp.Or(d.readers, 4)
+	s.read.SetMaxOpenConns(readers)
+	s.read.SetMaxIdleConns(readers)
 	return nil
 }
 

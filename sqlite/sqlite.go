@@ -38,15 +38,15 @@ type handle = store.DatabaseHandle
 // opener opens a Database for an engine.
 type opener struct{ *Database }
 
-// Option is an option of a database.
+// Option is an option of [File]. With [DB], it is [holdfast.ErrValidation] when the engine is opened.
 type Option struct{ set func(*Database) }
 
 // Dedicated rejects a file that contains another program's tables but none of Holdfast's. The server uses this option, so that
 // a mistyped path does not add tables to another program's database.
 func Dedicated() Option { return Option{func(d *Database) { d.alone = true }} }
 
-// Readers sets the number of read connections; the default is 4. Writes use one additional connection.
-func Readers(n int) Option { return Option{func(d *Database) { d.readers = max(n, 1) }} }
+// Readers sets the number of read connections; 0 means the default of 4. Writes use one additional connection.
+func Readers(n int) Option { return Option{func(d *Database) { d.readers = n }} }
 
 // File returns the database in a file, which is created if it does not exist.
 func File(path string, options ...Option) *Database {
@@ -61,7 +61,7 @@ func DB(db *sql.DB, options ...Option) *Database {
 }
 
 func with(d *Database, options []Option) *Database {
-	d.handle, d.readers, d.migrations = store.HandleDatabase(opener{d}), 4, files
+	d.handle, d.migrations = store.HandleDatabase(opener{d}), files
 	for _, o := range options {
 		o.set(d)
 	}
@@ -104,6 +104,9 @@ const takeLock = `UPDATE holdfast_clock SET shift = shift WHERE one = 0`
 
 // Migrate migrates the schema and does nothing else.
 func (d opener) Migrate(ctx context.Context, o store.Options) (store.Migrated, error) {
+	if err := noRole(o); err != nil {
+		return store.Migrated{}, err
+	}
 	s, m, err := d.open(ctx, o, true)
 	if err != nil {
 		return m, err

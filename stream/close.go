@@ -35,6 +35,7 @@ func (f closeOption) close(o *closeOptions) { f(o) }
 type closeOptions struct {
 	streamclose.Args
 	export func(context.Context, []Event) error
+	bad    error
 }
 
 // SnapshotOption is the option [Snapshot] of [Close] and [Truncate].
@@ -59,9 +60,13 @@ func ExpectVersion(version Version) CloseOption {
 
 // Export passes the events to f page by page, in order, before anything is removed. While f runs, the stream accepts no
 // events. f may be called again for the same events if the close fails and is retried. The context passed to f ends
-// after the [Timeout].
+// after the [Timeout]. A nil f is [holdfast.ErrValidation].
 func Export(f func(context.Context, []Event) error) CloseOption {
-	return closeOption(func(o *closeOptions) { o.export = f })
+	return closeOption(func(o *closeOptions) {
+		if o.export = f; f == nil {
+			o.bad = fault.New(fault.Validation, "Export has no function: pass one, or omit Export")
+		}
+	})
 }
 
 // Lease sets how long the stream stays locked if this process crashes during the close; the default is 30 seconds. The
@@ -96,6 +101,9 @@ func Close(ctx context.Context, e *holdfast.Engine, stream string, mode CloseMod
 	a := closeOptions{Args: streamclose.Args{Stream: stream, Mode: streamclose.Mode(mode)}}
 	for _, option := range o {
 		option.close(&a)
+	}
+	if a.bad != nil {
+		return Closed{}, a.bad
 	}
 	if a.export != nil {
 		a.Export = func(ctx context.Context, first, last int64) error {

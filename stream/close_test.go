@@ -75,6 +75,9 @@ func TestCloseWants(t *testing.T) {
 		if _, err := stream.Close(ctx, hf, "s", stream.Restart, o); fault.CodeOf(err) != fault.Validation {
 			t.Errorf("got %v, want a validation error", err)
 		}
+		if _, err := stream.Close(ctx, hf, "s", stream.Tombstone, stream.Export(nil)); !errors.Is(err, holdfast.ErrValidation) {
+			t.Errorf("export without a function: got %v, want ErrValidation", err)
+		}
 		for range 2 {
 			if got, err := stream.Close(ctx, hf, "s", stream.Restart, o, stream.ExpectVersion(1)); err != nil || got != (stream.Closed{Stream: "s", Mode: stream.Restart, First: 2, Last: 2}) {
 				t.Errorf("close returned %+v, %v", got, err)

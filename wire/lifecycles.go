@@ -224,7 +224,7 @@ type Resolve struct {
 // ReleaseOperation says why an operation is released.
 type ReleaseOperation struct {
 	Reason string `json:"reason,omitempty" doc:"Recorded in the audit and, for an operation of an entity, as its error."`
-	Epoch  int64  `json:"epoch,omitempty" minimum:"1" doc:"The epoch of the lease to end. If the lease has another one, nothing is changed, so a repeated request cannot end the lease of the next holder."`
+	Epoch  *int64 `json:"epoch,omitempty" minimum:"1" doc:"The epoch of the lease to end. If the lease has another one, nothing is changed, so a repeated request cannot end the lease of the next holder."`
 }
 
 // Withdraw gives the reason for withdrawing an operation.

@@ -166,7 +166,7 @@ type operationsRelease struct {
 	idempotencyFlags
 	ID     string `arg:"" name:"id" help:"Operation id."`
 	Reason string `setting:"-" placeholder:"TEXT" help:"Reason to record in the operation's history."`
-	Epoch  int64  `setting:"-" placeholder:"N" help:"Release only a lease with this epoch (see \"operations show\")."`
+	Epoch  *int64 `setting:"-" placeholder:"N" help:"Release only a lease with this epoch (see \"operations show\")."`
 }
 
 func (c *operationsRelease) Run(ctx context.Context, d *connection) error {
