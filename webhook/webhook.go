@@ -117,9 +117,9 @@ func (v *Verifier) Verify(h http.Header, body []byte) error {
 }
 
 // VerifyOnce is like [Verifier.Verify], but also returns an error with the code [fault.Conflict] for a message that this
-// verifier has already accepted. The verifier remembers a message for as long as it could be replayed. If a sender gets no response, it
-// sends the message again with the same id. The receiver should respond to such a duplicate with success, without
-// handling it again.
+// verifier has already accepted. The verifier remembers an id, in memory, for as long as the signed message could be replayed. If
+// a sender gets no response, it signs the message again and sends it with the same id; such a retry is accepted after that
+// time. Accepted does not mean handled: if handling can fail, use Verify, and store the id with the result.
 func (v *Verifier) VerifyOnce(h http.Header, body []byte) error {
 	id, at, err := v.verify(h, body)
 	if err != nil {

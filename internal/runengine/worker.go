@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/wake"
 )
 
-// Worker takes the due steps of a set of handlers, in all workspaces, and runs a body for each. It
+// Worker is the part of a node that takes the due steps of a set of handlers, in all workspaces, and runs a body for each. It
 // continues with the next step of a run, if one of its handlers serves it, without releasing the
 // run in between.
 type Worker struct {
@@ -23,10 +23,11 @@ type Worker struct {
 	Hub      *wake.Hub
 	Log      *slog.Logger
 	Name     string // the holder
-	// Handlers returns the handlers whose steps it takes; Kind is the kind that they must be declared as.
+	// Handlers returns the handlers whose steps it takes. Kind is the kind that they must be declared as, such as "http"; "" is for the
+	// handlers of this program, which are not declared.
 	Handlers func() map[string]Handled
 	Kind     string
-	// Ticks makes it also execute the engine's own steps.
+	// Ticks makes it also execute the engine's own steps, which have no handler: waits for a time, a signal or a decision.
 	Ticks  bool
 	Topics []string
 	Body   Body
@@ -135,13 +136,14 @@ func (w *Worker) tickAll(ctx context.Context, at store.Partition) (found bool, e
 }
 
 // tick executes up to limit of the engine's own due steps.
-func (w *Worker) tick(ctx context.Context, at store.Partition, limit int) (found bool, err error) {
-	ready, found, err := w.ticker.Find(ctx, w.Engine, at, []string{""}, "", limit)
+func (w *Worker) tick(ctx context.Context, at store.Partition, limit int) (more bool, err error) {
+	ready, more, err := w.ticker.Find(ctx, w.Engine, at, []string{""}, "", limit)
 	var failed error
 	for i := range ready {
 		w.ticker.Order.Served(ready[i].Run.Workspace)
 		mine, serve, free := w.Eager(ready[i].Run.Workspace)
 		next, moved, err := w.Executor.Tick(ctx, w.Engine, &ready[i], w.Taker(), mine)
+		// A step that cannot be moved must not block the others.
 		if failed = errors.Join(failed, err); moved && next.taken {
 			serve(&next)
 		}
@@ -149,9 +151,9 @@ func (w *Worker) tick(ctx context.Context, at store.Partition, limit int) (found
 		if moved {
 			w.countEnd(next.Run)
 		}
-		found = found || moved // a step that cannot be moved must not block the others
+		more = more || moved
 	}
-	return found, errors.Join(err, failed)
+	return more, errors.Join(err, failed)
 }
 
 // take takes up to limit due steps, as far as there is capacity, and calls serve for each.
@@ -209,9 +211,9 @@ func (w *Worker) Step(ctx context.Context, at store.Partition) (found bool, err 
 	})
 }
 
-// Eager lets a caller that starts a run take its first step at once. mine reports whether this worker
-// serves a handler, is running and has capacity for the workspace; serve executes a step that was taken
-// this way; free must be called and returns unused capacity.
+// Eager lets a caller that starts or moves a run take the step that begins. mine reports whether this worker
+// serves a handler, is running and has capacity for the workspace, and then reserves capacity for one body; serve executes a
+// step that was taken this way; free must be called and returns unused capacity.
 func (w *Worker) Eager(workspace string) (mine LocalHandlers, serve func(*ClaimedStep), free func()) {
 	w.init()
 	share := lease.Share{Workspace: workspace}
