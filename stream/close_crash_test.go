@@ -20,22 +20,27 @@ import (
 	"github.com/holdfast-go/holdfast/stream"
 )
 
+// cases is what a client knows, by workspace, of which each case has its own.
+type cases[K any] struct{ all sync.Map }
+
+func (c *cases[K]) of(ctx context.Context) *K {
+	k, _ := c.all.LoadOrStore(store.WorkspaceOf(ctx), new(K))
+	return k.(*K)
+}
+
 // closing is a stream that is filled, closed and appended to, with a crash
-// anywhere. Its record of responses is by workspace, of which each case
-// has its own.
+// anywhere.
 type closing struct {
+	holdfasttest.World // what is exported
+	cases[closingCase]
 	mode    stream.CloseMode
 	exports bool
-
-	mu    sync.Mutex
-	cases map[string]*closingCase
 }
 
 type closingCase struct {
 	exported int            // events that the last export saw
 	whole    bool           // an export has seen all
 	closed   *stream.Closed // what a close was told first
-	wrong    error
 }
 
 // TestCrashOfClose verifies, at every point and for every fault, that a close
@@ -46,7 +51,7 @@ type closingCase struct {
 func TestCrashOfClose(t *testing.T) {
 	for _, mode := range []stream.CloseMode{stream.Archive, stream.Tombstone, stream.Restart} {
 		for _, exports := range []bool{false, true} {
-			c := &closing{mode: mode, exports: exports, cases: make(map[string]*closingCase)}
+			c := &closing{mode: mode, exports: exports}
 			name := string(mode)
 			if exports {
 				name += " with export"
@@ -62,16 +67,6 @@ func settle(ctx context.Context, hf *holdfast.Engine) error {
 	return err
 }
 
-func (c *closing) of(ctx context.Context) *closingCase {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	w := store.WorkspaceOf(ctx)
-	if c.cases[w] == nil {
-		c.cases[w] = new(closingCase)
-	}
-	return c.cases[w]
-}
-
 func (c *closing) do(ctx context.Context, hf *holdfast.Engine) error {
 	k := c.of(ctx)
 	_, err := stream.Append(ctx, hf, "s", stream.None, stream.Event{Name: "a"}, stream.Event{Name: "b"}, stream.Event{Name: "c"})
@@ -84,16 +79,13 @@ func (c *closing) do(ctx context.Context, hf *holdfast.Engine) error {
 	}
 	if c.exports {
 		k.exported = 0
-		o = append(o, stream.Export(func(_ context.Context, page []stream.Event) error {
+		o = append(o, stream.Export(func(ctx context.Context, page []stream.Event) error {
 			k.exported += len(page)
 			k.whole = k.exported == 3
-			return nil
+			return c.Call(ctx, "export", "")
 		}))
 	}
 	closed, err := stream.Close(ctx, hf, "s", c.mode, o...)
-	if errors.Is(err, holdfast.ErrConflict) { // a closer that died has it still
-		return errors.Join(err, store.Shift(ctx, engine.Of(hf), lease.DefaultDuration+time.Second))
-	}
 	if err != nil {
 		return err
 	}
@@ -101,7 +93,7 @@ func (c *closing) do(ctx context.Context, hf *holdfast.Engine) error {
 		k.closed = &closed
 	}
 	if closed != *k.closed {
-		k.wrong = fmt.Errorf("first close returned %+v, second %+v", *k.closed, closed)
+		return fmt.Errorf("first close returned %+v, second %+v", *k.closed, closed)
 	}
 	return nil
 }
@@ -113,8 +105,8 @@ func (c *closing) check(ctx context.Context, hf *holdfast.Engine) error {
 		stream.Tombstone: {Stream: "s", Mode: c.mode, First: 3, Last: 3},
 		stream.Restart:   {Stream: "s", Mode: c.mode, First: 3, Last: 3},
 	}[c.mode]
-	if k.wrong != nil || k.closed == nil || *k.closed != want {
-		return fmt.Errorf("close returned %+v, want %+v: %w", k.closed, want, k.wrong)
+	if k.closed == nil || *k.closed != want {
+		return fmt.Errorf("close returned %+v, want %+v", k.closed, want)
 	}
 	if c.exports && !k.whole {
 		return fmt.Errorf("the last export got only %d events", k.exported)
@@ -134,10 +126,9 @@ func (c *closing) check(ctx context.Context, hf *holdfast.Engine) error {
 // appends again, with a crash anywhere. It knows what was acknowledged; after a crash
 // it repeats the close that it had begun.
 type restarting struct {
+	holdfasttest.World // what is exported
+	cases[restartingCase]
 	exports bool
-
-	mu    sync.Mutex
-	cases map[string]*restartingCase
 }
 
 type restartingCase struct {
@@ -153,22 +144,9 @@ type restartingCase struct {
 // repeated, before and after such an append, has one answer.
 func TestCrashOfARestart(t *testing.T) {
 	for name, exports := range map[string]bool{"at once": false, "with export": true} {
-		c := &restarting{exports: exports, cases: make(map[string]*restartingCase)}
-		holdfasttest.Crash(t, holdfasttest.Scenario{Name: name, Do: c.do, Check: c.check, Pairs: true,
-			Recover: func(ctx context.Context, hf *holdfast.Engine) error {
-				return store.Shift(ctx, engine.Of(hf), lease.DefaultDuration+time.Second)
-			}})
+		c := &restarting{exports: exports}
+		holdfasttest.Crash(t, holdfasttest.Scenario{Name: name, Do: c.do, Recover: settle, Check: c.check, Pairs: true})
 	}
-}
-
-func (c *restarting) of(ctx context.Context) *restartingCase {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	w := store.WorkspaceOf(ctx)
-	if c.cases[w] == nil {
-		c.cases[w] = new(restartingCase)
-	}
-	return c.cases[w]
 }
 
 func (c *restarting) do(ctx context.Context, hf *holdfast.Engine) error {
@@ -200,9 +178,6 @@ func (k *restartingCase) append(ctx context.Context, hf *holdfast.Engine) error 
 	name := fmt.Sprint("e", k.appends)
 	k.appends++
 	_, err := stream.Append(ctx, hf, "s", stream.Any, stream.Event{Name: name})
-	if fault.CodeOf(err) == fault.StreamClosed { // a closer that died has it still
-		err = errors.Join(err, store.Shift(ctx, engine.Of(hf), lease.DefaultDuration+time.Second))
-	}
 	if err == nil {
 		k.acked = append(k.acked, name)
 	}
@@ -227,17 +202,14 @@ func (c *restarting) read(ctx context.Context, hf *holdfast.Engine, k *restartin
 	k.covers = all[len(all)-1].Version
 	k.begun = []stream.CloseOption{stream.ExpectVersion(k.covers), stream.Snapshot(snapshot)}
 	if c.exports {
-		k.begun = append(k.begun, stream.Export(func(context.Context, []stream.Event) error { return nil }))
+		k.begun = append(k.begun, stream.Export(func(ctx context.Context, _ []stream.Event) error { return c.Call(ctx, "export", "") }))
 	}
 	return err
 }
 
 func (c *restarting) close(ctx context.Context, hf *holdfast.Engine, k *restartingCase) error {
 	closed, err := stream.Close(ctx, hf, "s", stream.Restart, k.begun...)
-	switch {
-	case errors.Is(err, holdfast.ErrConflict): // a closer that died has it still
-		return errors.Join(err, store.Shift(ctx, engine.Of(hf), lease.DefaultDuration+time.Second))
-	case errors.Is(err, holdfast.ErrConcurrency) && k.closed == nil: // as it is told
+	if errors.Is(err, holdfast.ErrConcurrency) && k.closed == nil { // as it is told
 		k.begun = nil
 		if err := c.read(ctx, hf, k); err != nil {
 			return err
@@ -302,7 +274,7 @@ func TestCrashKeepsWhatIsNotExported(t *testing.T) {
 			return err
 		},
 		Accepts: []error{full, holdfast.ErrConflict},
-		Recover: func(ctx context.Context, hf *holdfast.Engine) error {
+		Recover: func(ctx context.Context, hf *holdfast.Engine) error { // without a janitor: time is enough
 			return store.Shift(ctx, engine.Of(hf), lease.DefaultDuration+time.Second)
 		},
 		Check: func(ctx context.Context, hf *holdfast.Engine) error {

@@ -358,15 +358,10 @@ func TestRepairsDoNotNumberAgain(t *testing.T) {
 
 func stepAll(t *testing.T, hf *holdfast.Engine) {
 	t.Helper()
-	if err := numberAll(t.Context(), hf); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func numberAll(ctx context.Context, hf *holdfast.Engine) error {
-	for {
-		if some, err := feed.Step(ctx, engine.Of(hf), 0, feed.DefaultBatch); err != nil || !some {
-			return err
+	for some := true; some; {
+		var err error
+		if some, err = feed.Step(t.Context(), engine.Of(hf), 0, feed.DefaultBatch); err != nil {
+			t.Fatal(err)
 		}
 	}
 }
@@ -411,7 +406,8 @@ func TestDroppedEventsArePassedOver(t *testing.T) {
 // TestCrashOfTheFeed verifies that appended and numbered events are in the feed once and in order, whatever
 // fault strikes where.
 func TestCrashOfTheFeed(t *testing.T) {
-	holdfasttest.Crash(t, holdfasttest.Scenario{
+	holdfasttest.Crash(t, holdfasttest.Scenario{Pairs: true,
+		Parts: func() []holdfast.Part { return []holdfast.Part{stream.Feed(stream.FeedOptions{})} },
 		Do: func(ctx context.Context, hf *holdfast.Engine) error {
 			if err := feed.Open(ctx, engine.Of(hf)); err != nil {
 				return err
@@ -420,15 +416,12 @@ func TestCrashOfTheFeed(t *testing.T) {
 				if _, err := stream.Append(ctx, hf, "s", want, named(2)...); err != nil && !errors.Is(err, holdfast.ErrConcurrency) {
 					return err
 				}
+				// One event of two, which Settle does not do: a batch that is full leaves the rest.
 				if _, err := feed.Step(ctx, engine.Of(hf), 0, feed.Batch{Streams: 1, Events: 1}); err != nil {
 					return err
 				}
 			}
 			return nil
-		},
-		Recover: func(ctx context.Context, hf *holdfast.Engine) error {
-			_, err := reactions.SweepAll(ctx, engine.Of(hf), func([]string) {})
-			return errors.Join(err, numberAll(ctx, hf))
 		},
 		Check: func(ctx context.Context, hf *holdfast.Engine) error {
 			all, err := readSome(ctx, hf, "", 0)

@@ -5,10 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -31,13 +29,13 @@ const fxCrashConfig = `{
 // fxLease is an additional step, whose requester takes no claim status.
 const fxLease = `, {"step_id": 2, "step_key": "void", "status": "open", "successful_state": {"system": "closed"}, "action": "Close", "serialized": "system"}]`
 
-// fxCrash fires a step, with a crash at any point. Its external calls are recorded by
-// workspace, of which each case has its own.
+// fxCrash fires a step, with a crash at any point.
 type fxCrash struct {
+	holdfasttest.World
 	config string // "" means fxCrashConfig
 	leased bool   // fire the step void
 	safety lifecycleconfig.Safety
-	body   func(ctx context.Context, a *Act, k *fxCase) error
+	body   func(ctx context.Context, a *Act, c *fxCrash) error
 	// repeats allows more than one call of a key.
 	repeats bool
 	// ends are the allowed end states: the status and the phase.
@@ -46,31 +44,11 @@ type fxCrash struct {
 	person bool
 	// anew allows a repeated request to begin another operation after a release.
 	anew bool
-
-	mu    sync.Mutex
-	cases map[string]*fxCase
 }
 
-// fxCase records the external calls of one case.
-type fxCase struct {
-	calls map[string]int // by key
-	began map[string]bool
-	wrong error
-}
-
-func (k *fxCase) call(key string) { k.calls[key]++ }
-
-func (c *fxCrash) of(ctx context.Context) *fxCase {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	w := store.WorkspaceOf(ctx)
-	if c.cases == nil {
-		c.cases = make(map[string]*fxCase)
-	}
-	if c.cases[w] == nil {
-		c.cases[w] = &fxCase{calls: make(map[string]int), began: make(map[string]bool)}
-	}
-	return c.cases[w]
+// note records something in the case of a context. It is not a crash point.
+func (c *fxCrash) note(ctx context.Context, name, key string) {
+	_ = c.Call(store.InWorkspace(context.Background(), store.WorkspaceOf(ctx)), name, key) // cannot fail in this context
 }
 
 // parts creates a new lifecycle, as a restarted process would.
@@ -80,13 +58,12 @@ func (c *fxCrash) parts() []holdfast.Part {
 		config = strings.Replace(config, `"Close"}]`, `"Close"}`+fxLease, 1)
 	}
 	l := handling(config, "action", "Close", func(ctx context.Context, a *Act) error {
-		k := c.of(ctx)
-		k.began[a.Operation] = true
+		c.note(ctx, "began", a.Operation)
 		a.Commit(func(ctx context.Context, tx *store.Tx) error {
 			_, err := stream.Append(ctx, tx, "credits", stream.Any, stream.Event{Name: "credit"})
 			return err
 		})
-		return c.body(ctx, a, k)
+		return c.body(ctx, a, c)
 	}, Declared{Safety: c.safety})
 	return []holdfast.Part{part(l.Start)}
 }
@@ -136,7 +113,6 @@ func (c *fxCrash) settle(ctx context.Context, hf *holdfast.Engine) error {
 // resolve resolves an operation as an operator who knows its effects, and reports whether there
 // was an operation to resolve.
 func (c *fxCrash) resolve(ctx context.Context, hf *holdfast.Engine) (bool, error) {
-	k := c.of(ctx)
 	all, err := Operations(ctx, engine.Of(hf), "uncertain", "", 0)
 	if err != nil {
 		return false, err
@@ -145,7 +121,7 @@ func (c *fxCrash) resolve(ctx context.Context, hf *holdfast.Engine) (bool, error
 		var known []effects.Resolution
 		for _, x := range p.Effects {
 			if x.State == "begun" {
-				r := effects.Resolution{Name: x.Name, Ordinal: x.Ordinal, State: effects.StateOf(k.calls[x.Key] > 0)}
+				r := effects.Resolution{Name: x.Name, Ordinal: x.Ordinal, State: effects.StateOf(slices.Contains(c.Keys(ctx, "card"), x.Key))}
 				if r.State == effects.Done {
 					r.Result = []byte("7")
 				}
@@ -161,9 +137,8 @@ func (c *fxCrash) resolve(ctx context.Context, hf *holdfast.Engine) (bool, error
 
 // check checks the end state against the invariants of operations.
 func (c *fxCrash) check(ctx context.Context, hf *holdfast.Engine) error {
-	k := c.of(ctx)
-	if k.wrong != nil {
-		return k.wrong
+	if wrong := c.Keys(ctx, "wrong"); len(wrong) > 0 {
+		return fmt.Errorf("%q", wrong)
 	}
 	if err := c.nothingAnnounced(ctx, hf); err != nil {
 		return err
@@ -186,16 +161,16 @@ func (c *fxCrash) check(ctx context.Context, hf *holdfast.Engine) error {
 	if len(credits) != want {
 		return fmt.Errorf("entity has status %s and %d credits", e.Status, len(credits))
 	}
-	for key, n := range k.calls {
-		if n > 1 && !c.repeats {
-			return fmt.Errorf("effect %s was called %d times", key, n)
-		}
-		if e.Status == "open" && e.Claim.Phase == entities.Free && n > 0 && !strings.HasPrefix(key, "notDone ") {
-			return fmt.Errorf("entity returned to open although effect %s was called", key)
+	for _, name := range []string{"card", "not done"} {
+		if n, keys := c.Count(ctx, name), c.Keys(ctx, name); n > len(keys) && !c.repeats {
+			return fmt.Errorf("effects %q were called %d times", keys, n)
 		}
 	}
-	if len(k.began) > 1 && !c.anew {
-		return fmt.Errorf("got several operations: %v", slices.Collect(maps.Keys(k.began)))
+	if keys := c.Keys(ctx, "card"); e.Status == "open" && e.Claim.Phase == entities.Free && len(keys) > 0 {
+		return fmt.Errorf("entity returned to open although effects %q were called", keys)
+	}
+	if began := c.Keys(ctx, "began"); len(began) > 1 && !c.anew {
+		return fmt.Errorf("got several operations: %q", began)
 	}
 	end := e.Status + " " + string(e.Claim.Phase)
 	if !slices.Contains(c.ends, end) {
@@ -233,16 +208,38 @@ func (c *fxCrash) run(t *testing.T, name string) {
 	holdfasttest.Crash(t, holdfasttest.Scenario{Name: name, Parts: c.parts, Do: c.do, Recover: c.settle, Check: c.check, Pairs: true})
 }
 
-// fxCharge runs an effect that records its call.
-func fxCharge(ctx context.Context, k *fxCase, err error, o ...holdfast.EffectOption) (int, error) {
-	return holdfast.Effect(ctx, "card", func(_ context.Context, key string) (int, error) {
-		k.call(key)
-		return 7, err
+// charge runs an effect that calls outside and returns an error.
+func (c *fxCrash) charge(ctx context.Context, err error, o ...holdfast.EffectOption) error {
+	r, err := holdfast.Effect(ctx, "card", func(ctx context.Context, key string) (int, error) {
+		return 7, errors.Join(c.Call(ctx, "card", key), err)
 	}, o...)
+	if err == nil && r != 7 {
+		c.note(ctx, "wrong", fmt.Sprintf("effect returned %d, want 7", r))
+	}
+	return err
 }
 
-func (k *fxCase) probe() holdfast.EffectOption {
-	return holdfast.OnUnknownProbe(func(_ context.Context, key string) (int, bool, error) { return 7, k.calls[key] > 0, nil })
+// Bodies of steps.
+func fxOK(context.Context, *Act, *fxCrash) error              { return nil }
+func fxFails(context.Context, *Act, *fxCrash) error           { return errFxCrash }
+func fxHold(ctx context.Context, _ *Act, c *fxCrash) error    { return c.charge(ctx, nil) }
+func fxUnknown(ctx context.Context, _ *Act, c *fxCrash) error { return c.charge(ctx, errFxCrash) }
+func fxRetry(ctx context.Context, _ *Act, c *fxCrash) error {
+	return c.charge(ctx, nil, holdfast.OnUnknownRetry())
+}
+func fxProbe(ctx context.Context, _ *Act, c *fxCrash) error {
+	return c.charge(ctx, nil, holdfast.OnUnknownProbe(func(_ context.Context, key string) (int, bool, error) {
+		return 7, slices.Contains(c.Keys(ctx, "card"), key), nil
+	}))
+}
+
+// fxOpaque makes a call without an effect. The error of an opaque body reports that it did nothing, so one that does not
+// know panics.
+func fxOpaque(ctx context.Context, a *Act, c *fxCrash) error {
+	if err := c.Call(ctx, "card", a.Operation+"/$body/0"); err != nil {
+		panic(err)
+	}
+	return nil
 }
 
 // TestCrashOfAStep verifies, at every point and for every fault, the end of a fired step after
@@ -250,65 +247,35 @@ func (k *fxCase) probe() holdfast.EffectOption {
 // reverted, and no call was made; or it is uncertain, if the policy of its effect is to hold. No
 // effect is called twice unless its policy is to retry, and then under the same key.
 func TestCrashOfAStep(t *testing.T) {
-	got := func(k *fxCase, r int, err error) error {
-		if err == nil && r != 7 {
-			k.wrong = fmt.Errorf("effect returned %d, want 7", r)
-		}
-		return err
-	}
-	settledOrBack := []string{"closed free", "open free"}
+	settledOrBack, anyEnd := []string{"closed free", "open free"}, []string{"closed free", "open free", "closing uncertain"}
 	for name, c := range map[string]*fxCrash{
-		"ok": {safety: lifecycleconfig.Transactional, ends: settledOrBack,
-			body: func(context.Context, *Act, *fxCase) error { return nil }},
-		"fails": {safety: lifecycleconfig.Transactional, ends: []string{"open free"},
-			body: func(context.Context, *Act, *fxCase) error { return errFxCrash }},
+		"ok":    {safety: lifecycleconfig.Transactional, ends: settledOrBack, body: fxOK},
+		"fails": {safety: lifecycleconfig.Transactional, ends: []string{"open free"}, body: fxFails},
 		"panics": {safety: lifecycleconfig.Transactional, ends: []string{"open free"},
-			body: func(context.Context, *Act, *fxCase) error { panic(errFxCrash) }},
-		"opaque": {safety: lifecycleconfig.Opaque, ends: []string{"closed free", "open free", "closing uncertain"},
-			body: func(_ context.Context, a *Act, k *fxCase) error {
-				k.call(a.Operation)
-				return nil
-			}},
-		"hold": {safety: lifecycleconfig.Journaled, ends: []string{"closed free", "open free", "closing uncertain"},
-			body: func(ctx context.Context, _ *Act, k *fxCase) error {
-				r, err := fxCharge(ctx, k, nil)
-				return got(k, r, err)
-			}},
-		"hold, recorded, and fails once": {safety: lifecycleconfig.Journaled, ends: []string{"closed free", "open free", "closing uncertain"},
-			body: func(ctx context.Context, a *Act, k *fxCase) error {
-				r, err := fxCharge(ctx, k, nil, holdfast.RecordNow())
+			body: func(context.Context, *Act, *fxCrash) error { panic(errFxCrash) }},
+		"opaque": {safety: lifecycleconfig.Opaque, ends: anyEnd, body: fxOpaque},
+		"hold":   {safety: lifecycleconfig.Journaled, ends: anyEnd, body: fxHold},
+		"hold, recorded, and fails once": {safety: lifecycleconfig.Journaled, ends: anyEnd,
+			body: func(ctx context.Context, a *Act, c *fxCrash) error {
+				err := c.charge(ctx, nil, holdfast.RecordNow())
 				if err == nil && a.Attempt == 1 {
 					return errFxCrash
 				}
-				return got(k, r, err)
+				return err
 			}},
-		"probe": {safety: lifecycleconfig.Journaled, ends: settledOrBack,
-			body: func(ctx context.Context, _ *Act, k *fxCase) error {
-				r, err := fxCharge(ctx, k, nil, k.probe())
-				return got(k, r, err)
-			}},
-		"retry": {safety: lifecycleconfig.Journaled, repeats: true, ends: settledOrBack,
-			body: func(ctx context.Context, _ *Act, k *fxCase) error {
-				r, err := fxCharge(ctx, k, nil, holdfast.OnUnknownRetry())
-				return got(k, r, err)
-			}},
+		"probe": {safety: lifecycleconfig.Journaled, ends: settledOrBack, body: fxProbe},
+		"retry": {safety: lifecycleconfig.Journaled, repeats: true, ends: settledOrBack, body: fxRetry},
 		"not done": {safety: lifecycleconfig.Journaled, ends: []string{"open free", "closing uncertain"},
-			body: func(ctx context.Context, _ *Act, k *fxCase) error {
-				_, err := holdfast.Effect(ctx, "card", func(_ context.Context, key string) (int, error) {
-					k.call("notDone " + key)
-					return 0, holdfast.NotDone(errFxCrash)
+			body: func(ctx context.Context, _ *Act, c *fxCrash) error {
+				_, err := holdfast.Effect(ctx, "card", func(ctx context.Context, key string) (int, error) {
+					return 0, cmp.Or(c.Call(ctx, "not done", key), holdfast.NotDone(errFxCrash))
 				})
 				return err
 			}},
-		"resolved": {safety: lifecycleconfig.Journaled, person: true, ends: settledOrBack,
-			body: func(ctx context.Context, a *Act, k *fxCase) error {
-				r, err := fxCharge(ctx, k, errFxCrash)
-				return got(k, r, err)
-			}},
+		"resolved": {safety: lifecycleconfig.Journaled, person: true, ends: settledOrBack, body: fxUnknown},
 		"opaque, resolved": {safety: lifecycleconfig.Opaque, person: true, ends: settledOrBack,
-			body: func(_ context.Context, a *Act, k *fxCase) error {
-				k.call(a.Operation)
-				k.call(a.Operation + "/$body/0")
+			body: func(ctx context.Context, a *Act, c *fxCrash) error {
+				_ = fxOpaque(ctx, a, c)
 				panic(errFxCrash)
 			}},
 	} {
@@ -321,16 +288,10 @@ func TestCrashOfAStep(t *testing.T) {
 func TestCrashUnderALease(t *testing.T) {
 	settledOrBack := []string{"closed free", "open free"}
 	for name, c := range map[string]*fxCrash{
-		"ok":    {ends: settledOrBack, body: func(context.Context, *Act, *fxCase) error { return nil }},
-		"fails": {ends: []string{"open free"}, body: func(context.Context, *Act, *fxCase) error { return errFxCrash }},
-		"hold": {ends: append([]string{"open uncertain"}, settledOrBack...), body: func(ctx context.Context, _ *Act, k *fxCase) error {
-			_, err := fxCharge(ctx, k, nil)
-			return err
-		}},
-		"resolved": {person: true, ends: settledOrBack, body: func(ctx context.Context, _ *Act, k *fxCase) error {
-			_, err := fxCharge(ctx, k, errFxCrash)
-			return err
-		}},
+		"ok":       {ends: settledOrBack, body: fxOK},
+		"fails":    {ends: []string{"open free"}, body: fxFails},
+		"hold":     {ends: append([]string{"open uncertain"}, settledOrBack...), body: fxHold},
+		"resolved": {person: true, ends: settledOrBack, body: fxUnknown},
 	} {
 		c.leased, c.safety = true, lifecycleconfig.Transactional
 		c.run(t, name)

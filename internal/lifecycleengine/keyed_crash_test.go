@@ -44,7 +44,12 @@ func (c *fxKeyed) pay(hf *holdfast.Engine) http.Handler {
 
 // send sends the request once. A refusal of the step is not a response to the only client that
 // requested it: an earlier execution must have come first.
-func (c *fxKeyed) send(ctx context.Context, hf *holdfast.Engine) error {
+func (c *fxKeyed) send(ctx context.Context, hf *holdfast.Engine) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("no response: %v", p) // as from a server
+		}
+	}()
 	w := httptest.NewRecorder()
 	r := httptest.NewRequest(http.MethodPost, "/pay", nil).WithContext(ctx)
 	r.Header.Set("Idempotency-Key", "k")
@@ -54,7 +59,7 @@ func (c *fxKeyed) send(ctx context.Context, hf *holdfast.Engine) error {
 	case w.Code == http.StatusOK && strings.HasPrefix(body, "closed "):
 		return nil
 	case body == string(fault.InvalidTransition) || body == string(fault.ClaimFailed) || body == string(fault.Concurrency):
-		c.of(ctx).wrong = fmt.Errorf("request was refused because of its own step: %s", body)
+		c.note(ctx, "wrong", "request was refused because of its own step: "+body)
 		return nil
 	case w.Header().Get("Outcome") == "uncertain" && !c.person:
 		return nil
@@ -83,12 +88,12 @@ func (c *fxKeyed) do(ctx context.Context, hf *holdfast.Engine) error {
 
 // check sends the request once more: it gets a response, and nothing is executed again.
 func (c *fxKeyed) check(ctx context.Context, hf *holdfast.Engine) error {
-	before := len(c.of(ctx).began)
+	before := len(c.Keys(ctx, "began"))
 	err := c.do(ctx, hf)
 	if err != nil { // its response was not recorded, and its lease has expired by now
 		err = c.do(ctx, hf)
 	}
-	if err == nil && len(c.of(ctx).began) != before {
+	if err == nil && len(c.Keys(ctx, "began")) != before {
 		err = errors.New("a request with a stored response began another operation")
 	}
 	return errors.Join(err, c.fxCrash.check(ctx, hf))
@@ -105,35 +110,13 @@ const fxUnclaimedConfig = `{
 // twice unless its policy is to retry, and then under the same key.
 func TestCrashOfAKeyedStep(t *testing.T) {
 	for name, c := range map[string]*fxKeyed{
-		"transactional": {fxCrash{safety: lifecycleconfig.Transactional, ends: []string{"closed free"},
-			body: func(context.Context, *Act, *fxCase) error { return nil }}},
-		"unclaimed": {fxCrash{config: fxUnclaimedConfig, safety: lifecycleconfig.Transactional, ends: []string{"closed free"},
-			body: func(context.Context, *Act, *fxCase) error { return nil }}},
-		"probe": {fxCrash{safety: lifecycleconfig.Journaled, ends: []string{"closed free"},
-			body: func(ctx context.Context, _ *Act, k *fxCase) error {
-				_, err := fxCharge(ctx, k, nil, k.probe())
-				return err
-			}}},
-		"retry": {fxCrash{safety: lifecycleconfig.Journaled, repeats: true, ends: []string{"closed free"},
-			body: func(ctx context.Context, _ *Act, k *fxCase) error {
-				_, err := fxCharge(ctx, k, nil, holdfast.OnUnknownRetry())
-				return err
-			}}},
-		"hold": {fxCrash{safety: lifecycleconfig.Journaled, ends: []string{"closed free", "closing uncertain"},
-			body: func(ctx context.Context, _ *Act, k *fxCase) error {
-				_, err := fxCharge(ctx, k, nil)
-				return err
-			}}},
-		"opaque": {fxCrash{safety: lifecycleconfig.Opaque, ends: []string{"closed free", "closing uncertain"},
-			body: func(_ context.Context, a *Act, k *fxCase) error {
-				k.call(a.Operation)
-				return nil
-			}}},
-		"resolved": {fxCrash{safety: lifecycleconfig.Journaled, person: true, ends: []string{"closed free"},
-			body: func(ctx context.Context, _ *Act, k *fxCase) error {
-				_, err := fxCharge(ctx, k, nil)
-				return err
-			}}},
+		"transactional": {fxCrash{safety: lifecycleconfig.Transactional, ends: []string{"closed free"}, body: fxOK}},
+		"unclaimed":     {fxCrash{config: fxUnclaimedConfig, safety: lifecycleconfig.Transactional, ends: []string{"closed free"}, body: fxOK}},
+		"probe":         {fxCrash{safety: lifecycleconfig.Journaled, ends: []string{"closed free"}, body: fxProbe}},
+		"retry":         {fxCrash{safety: lifecycleconfig.Journaled, repeats: true, ends: []string{"closed free"}, body: fxRetry}},
+		"hold":          {fxCrash{safety: lifecycleconfig.Journaled, ends: []string{"closed free", "closing uncertain"}, body: fxHold}},
+		"opaque":        {fxCrash{safety: lifecycleconfig.Opaque, ends: []string{"closed free", "closing uncertain"}, body: fxOpaque}},
+		"resolved":      {fxCrash{safety: lifecycleconfig.Journaled, person: true, ends: []string{"closed free"}, body: fxHold}},
 	} {
 		c.anew = true
 		holdfasttest.Crash(t, holdfasttest.Scenario{Name: name, Parts: c.parts, Do: c.do, Recover: c.settle, Check: c.check, Pairs: true})

@@ -16,29 +16,17 @@ import (
 // operator reports that nothing happened. The call of a process that crashed before it learned of the loss stays
 // unknown.
 func TestCrashOfALateHolder(t *testing.T) {
-	type world struct {
-		hf       *holdfast.Engine
-		called   int
-		notified bool // the late holder learned of its lost lease
-	}
-	worlds := make(map[*fxCase]*world)
+	type engineKey struct{}
 	c := &fxCrash{safety: lifecycleconfig.Journaled}
-	at := func(ctx context.Context) *world {
-		k := c.of(ctx)
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		if worlds[k] == nil {
-			worlds[k] = new(world)
-		}
-		return worlds[k]
-	}
-	c.body = func(ctx context.Context, _ *Act, _ *fxCase) error {
-		w := at(ctx)
-		_, err := holdfast.Effect(ctx, "card", func(_ context.Context, _ string) (int, error) {
-			if w.called++; w.called == 1 {
+	c.body = func(ctx context.Context, _ *Act, _ *fxCrash) error {
+		_, err := holdfast.Effect(ctx, "card", func(_ context.Context, key string) (int, error) {
+			if err := c.Call(ctx, "late", key); err != nil {
+				return 0, err
+			}
+			if hf, ok := ctx.Value(engineKey{}).(*holdfast.Engine); ok && c.Count(ctx, "late") == 1 {
 				free := context.WithoutCancel(ctx)
-				if _, err := holdfasttest.Settle(free, w.hf); err == nil {
-					_, _ = c.resolve(free, w.hf) // no call is known yet
+				if _, err := holdfasttest.Settle(free, hf); err == nil {
+					_, _ = c.resolve(free, hf) // it knows of no call
 				}
 			}
 			return 7, nil
@@ -47,26 +35,23 @@ func TestCrashOfALateHolder(t *testing.T) {
 	}
 	holdfasttest.Crash(t, holdfasttest.Scenario{Parts: c.parts, Recover: c.settle, Pairs: true,
 		Do: func(ctx context.Context, hf *holdfast.Engine) error {
-			w := at(ctx)
-			w.hf = hf
-			err := c.do(ctx, hf)
+			err := c.do(context.WithValue(ctx, engineKey{}, hf), hf)
 			if fault.CodeOf(err) != fault.LeaseLost {
 				return err
 			}
 			if _, err := holdfast.Collect(holdfast.ListContradictions(ctx, hf, holdfast.ContradictionFilter{})); err != nil { // the process may have crashed
 				return err
 			}
-			w.notified = true
+			c.note(ctx, "notified", "")
 			return nil
 		},
 		Check: func(ctx context.Context, hf *holdfast.Engine) error {
-			w := at(ctx)
 			all, err := holdfast.Collect(holdfast.ListContradictions(ctx, hf, holdfast.ContradictionFilter{}))
 			if err != nil {
 				return err
 			}
-			if len(all) > 1 || w.notified && len(all) != 1 {
-				return fmt.Errorf("after %d calls, late holder notified %v: got contradictions %+v", w.called, w.notified, all)
+			if notified := c.Count(ctx, "notified"); len(all) > 1 || notified > 0 && len(all) != 1 {
+				return fmt.Errorf("after %d calls, late holder notified %d times: got contradictions %+v", c.Count(ctx, "late"), notified, all)
 			}
 			return c.nothingAnnounced(ctx, hf)
 		}})

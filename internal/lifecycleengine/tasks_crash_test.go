@@ -27,26 +27,8 @@ const fxTaskConfig = `{
 // fxTasks runs a step that workers serve, with a crash at any point: of the node that hands it
 // over, or of the worker between any two of its calls.
 type fxTasks struct {
-	mu     sync.Mutex
-	calls  map[string]int // calls of the effect, by workspace and key
-	probed bool           // the action keeps no journal, and its worker can be probed
-}
-
-func (c *fxTasks) call(ctx context.Context, key string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.calls[store.WorkspaceOf(ctx)+" "+key]++
-}
-
-func (c *fxTasks) most(ctx context.Context) (n int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for key, calls := range c.calls {
-		if len(key) > len(store.WorkspaceOf(ctx)) && key[:len(store.WorkspaceOf(ctx))] == store.WorkspaceOf(ctx) {
-			n = max(n, calls)
-		}
-	}
-	return n
+	holdfasttest.World      // counts the calls of the effect
+	probed             bool // the action keeps no journal, and its worker can be probed
 }
 
 func (c *fxTasks) do(ctx context.Context, hf *holdfast.Engine) error {
@@ -122,7 +104,9 @@ func (c *fxTasks) work(ctx context.Context, hf *holdfast.Engine) error {
 				return err
 			}
 			if x.State == "begun" {
-				c.call(ctx, x.Key)
+				if err := c.Call(ctx, "card", x.Key); err != nil {
+					return err
+				}
 				if _, err := workers(hf).Effect(ctx, leaseOf(t), remote.Effect{Name: "card", Result: []byte("7")}); err != nil {
 					return err
 				}
@@ -140,9 +124,11 @@ func (c *fxTasks) unjournaled(ctx context.Context, hf *holdfast.Engine, t remote
 	var output []byte
 	switch t.Kind {
 	case stageAction:
-		c.call(ctx, t.Operation)
+		if err := c.Call(ctx, "card", t.Operation); err != nil {
+			return err
+		}
 	case kindProbe:
-		output = fmt.Appendf(nil, `{"happened":%t}`, c.most(ctx) > 0)
+		output = fmt.Appendf(nil, `{"happened":%t}`, c.Count(ctx, "card") > 0)
 	}
 	_, err := workers(hf).Complete(ctx, leaseOf(t), remote.Result{Output: output})
 	return err
@@ -153,7 +139,7 @@ func (c *fxTasks) check(ctx context.Context, hf *holdfast.Engine) error {
 	if err != nil {
 		return err
 	}
-	if n := c.most(ctx); n > 1 {
+	if n := c.Count(ctx, "card"); n > 1 {
 		return fmt.Errorf("effect was called %d times, want at most 1", n)
 	}
 	if end := e.Status + " " + string(e.Claim.Phase); !slices.Contains([]string{"done free", "new free", "doing uncertain"}, end) {
@@ -162,11 +148,11 @@ func (c *fxTasks) check(ctx context.Context, hf *holdfast.Engine) error {
 	if c.probed && e.Claim.Phase == entities.Uncertain {
 		return fmt.Errorf("operation is uncertain although its worker can be probed")
 	}
-	if e.Status == "new" && c.most(ctx) > 0 {
+	if e.Status == "new" && c.Count(ctx, "card") > 0 {
 		return fmt.Errorf("entity returned to new although the effect was called")
 	}
-	if e.Status == "done" && c.most(ctx) != 1 {
-		return fmt.Errorf("entity is done, but the effect was called %d times, want 1", c.most(ctx))
+	if e.Status == "done" && c.Count(ctx, "card") != 1 {
+		return fmt.Errorf("entity is done, but the effect was called %d times, want 1", c.Count(ctx, "card"))
 	}
 	return nil
 }
@@ -175,12 +161,12 @@ func (c *fxTasks) check(ctx context.Context, hf *holdfast.Engine) error {
 // validation and action are served by workers: it is done, and its effect was called once; or it
 // was reverted, and no call was made; or it is parked.
 func TestCrashOfATask(t *testing.T) {
-	c := &fxTasks{calls: make(map[string]int)}
+	c := new(fxTasks)
 	parts := func() []holdfast.Part {
 		return []holdfast.Part{serving(func(context.Context, RemoteCall) (RemoteAnswer, error) { return RemoteAnswer{}, nil })}
 	}
 	holdfasttest.Crash(t, holdfasttest.Scenario{Name: "task", Parts: parts, Do: c.do, Recover: c.recover, Check: c.check})
-	probed := &fxTasks{calls: make(map[string]int), probed: true}
+	probed := &fxTasks{probed: true}
 	holdfasttest.Crash(t, holdfasttest.Scenario{Name: "asked", Parts: parts, Do: probed.do, Recover: probed.recover, Check: probed.check})
 }
 

@@ -22,7 +22,44 @@ import (
 // is committed once, the stream was blocked once and unblocked once, and no lease is
 // left.
 func TestCrashOfAReaction(t *testing.T) {
-	holdfasttest.Crash(t, holdfasttest.Scenario{Do: appendAndReact, Recover: janitorOnce, Check: reactedOnce})
+	w := new(holdfasttest.World)
+	holdfasttest.Crash(t, holdfasttest.Scenario{Pairs: true,
+		Parts: func() []holdfast.Part {
+			return []holdfast.Part{stream.React("r", stream.Select{Pattern: "^s$"}, func(ctx context.Context, d *stream.Delivery) error {
+				if err := w.Call(ctx, "react", d.Operation); err != nil {
+					return err
+				}
+				if d.Version == 1 && w.Count(ctx, "mended") == 0 {
+					return holdfast.NonRetryable(errors.New("not before it is unblocked"))
+				}
+				d.WriteTx(func(ctx context.Context, tx holdfast.Tx) error {
+					_, err := stream.Append(ctx, tx, "out", stream.Any, stream.Event{Name: fmt.Sprint(d.Version)})
+					return err
+				})
+				return nil
+			}, stream.Options{MaxCrashes: 1000})} // each fault that leaves a lease is a crash
+		},
+		Do: func(ctx context.Context, hf *holdfast.Engine) error {
+			_, err := stream.Append(ctx, hf, "s", stream.None, stream.Event{Name: "a"}, stream.Event{Name: "b"})
+			return err
+		},
+		Accepts: []error{holdfast.ErrConcurrency},
+		Person: func(ctx context.Context, hf *holdfast.Engine, on holdfasttest.Waiting) (bool, error) {
+			if on.Kind != "blockedStream" {
+				return false, nil
+			}
+			if err := w.Call(ctx, "mended", ""); err != nil {
+				return false, err
+			}
+			_, _, err := reactions.Repair(ctx, engine.Of(hf), "unblock", "", reactions.Filter{})
+			return true, err
+		},
+		Check: func(ctx context.Context, hf *holdfast.Engine) error {
+			if operations := w.Keys(ctx, "react"); len(operations) != 2 {
+				return fmt.Errorf("2 events were handled as operations %q", operations)
+			}
+			return reactedOnce(ctx, hf)
+		}})
 }
 
 func follower(name string) reactions.Definition {
@@ -31,80 +68,10 @@ func follower(name string) reactions.Definition {
 	return d
 }
 
-// appendAndReact runs the full path of two events. The second one is blocked until a
-// repair unblocks it. Every step checks the current state, so that the path may be
-// repeated from the beginning.
-func appendAndReact(ctx context.Context, hf *holdfast.Engine) error {
-	if _, err := reactions.Register(ctx, engine.Of(hf), follower("r")); err != nil {
-		return fmt.Errorf("register: %w", err)
-	}
-	_, err := stream.Append(ctx, hf, "s", stream.None, stream.Event{Name: "a"}, stream.Event{Name: "b"})
-	if err != nil && !errors.Is(err, holdfast.ErrConcurrency) {
-		return err
-	}
-	if err := janitorOnce(ctx, hf); err != nil { // an earlier attempt may have left a lease
-		return err
-	}
-	if err := reactOnce(ctx, hf); err != nil {
-		return err
-	}
-	if _, _, err := reactions.Repair(ctx, engine.Of(hf), "unblock", "", reactions.Filter{}); err != nil {
-		return err
-	}
-	return reactOnce(ctx, hf)
-}
-
-// janitorOnce does the work of a janitor until no lease is left.
-func janitorOnce(ctx context.Context, hf *holdfast.Engine) error {
+// settle does the work of the engine's loops until no lease is left.
+func settle(ctx context.Context, hf *holdfast.Engine) error {
 	_, err := holdfasttest.Settle(ctx, hf)
 	return err
-}
-
-// reactOnce runs one round of a worker.
-func reactOnce(ctx context.Context, hf *holdfast.Engine) error {
-	at, err := engine.Of(hf).Partition(ctx, store.Read)
-	if err != nil {
-		return err
-	}
-	if _, err := reactions.CollectDue(ctx, engine.Of(hf), at, []string{"r"}); err != nil {
-		return err
-	}
-	leases, err := reactions.Take(ctx, engine.Of(hf), reactions.TakeArgs{Reactions: []reactions.Wanted{{Name: "r", Lease: time.Minute}}, Holder: "me", Limit: 1, Crashed: 1})
-	if err != nil || len(leases) == 0 {
-		return err
-	}
-	if err := reactions.LoadEvents(ctx, engine.Of(hf), store.StreamEvents, leases, func(*reactions.Lease) []string { return nil }, 10); err != nil {
-		return err
-	}
-	return reactTo(ctx, hf, leases[0])
-}
-
-func reactTo(ctx context.Context, hf *holdfast.Engine, l *reactions.Lease) error {
-	done := l.Watermark
-	for _, e := range l.Events {
-		if e.Version == 1 {
-			history, err := holdfast.Collect(stream.Read(ctx, hf, reactions.Stream("r", "s"), 0))
-			if err != nil {
-				return err
-			}
-			if len(history) == 0 {
-				return reactions.Block(ctx, engine.Of(hf), l, done, 1, "not before it is unblocked", 1, true)
-			}
-		}
-		end := reactions.End{Lease: l, Done: e.Version, Retain: e.Version < l.Due}
-		err := hf.Update(ctx, func(ctx context.Context, tx holdfast.Tx) error {
-			if _, err := stream.Append(ctx, tx, "out", stream.Any, stream.Event{Name: fmt.Sprint(e.Version)}); err != nil {
-				return err
-			}
-			_, err := reactions.AckOne(ctx, store.DoerOf(tx), end)
-			return err
-		})
-		if err != nil {
-			return err
-		}
-		done = e.Version
-	}
-	return nil
 }
 
 func reactedOnce(ctx context.Context, hf *holdfast.Engine) error {
@@ -150,7 +117,7 @@ func TestCrashOfARemovedReaction(t *testing.T) {
 			_, err = reactions.Register(ctx, engine.Of(hf), follower("r"))
 			return err
 		},
-		Recover: janitorOnce,
+		Recover: settle,
 		Check: func(ctx context.Context, hf *holdfast.Engine) error {
 			all, err := reactions.List(ctx, engine.Of(hf), "")
 			if err != nil || len(all) != 1 || !all[0].Settled {
@@ -198,15 +165,12 @@ func TestCrashOfAReset(t *testing.T) {
 			if err != nil && !errors.Is(err, holdfast.ErrConcurrency) {
 				return err
 			}
-			if err := janitorOnce(ctx, hf); err != nil { // an earlier attempt may have left a lease
-				return err
-			}
 			if err := handleOnce(ctx, hf, true); err != nil {
 				return err
 			}
 			return handleOnce(ctx, hf, false)
 		},
-		Recover: janitorOnce,
+		Recover: settle,
 		Check: func(ctx context.Context, hf *holdfast.Engine) error {
 			all, _, err := reactions.Query(ctx, engine.Of(hf), reactions.Filter{}, reactions.Position{}, 10)
 			if err != nil || len(all) != 1 || all[0].Watermark != 0 || all[0].Generation != 1 || all[0].ResetRequested || all[0].Holder != "" {
@@ -221,8 +185,8 @@ func TestCrashOfAReset(t *testing.T) {
 	})
 }
 
-// handleOnce takes the stream and acknowledges it. It requests a reset between the two,
-// unless that was done before.
+// handleOnce takes the stream and acknowledges it. It requests a reset between the two, unless that was done before. Settle
+// does the two at once.
 func handleOnce(ctx context.Context, hf *holdfast.Engine, reset bool) error {
 	at, err := engine.Of(hf).Partition(ctx, store.Read)
 	if err != nil {

@@ -62,7 +62,7 @@ func wantAck(t *testing.T, what string, d holdfast.Doer, l *reactions.Lease, ver
 // a time, with an ack beyond each lease, is handled to its end without a gap wherever a
 // fault strikes, and that no ack beyond a lease is accepted.
 func TestCrashOfAnAckByHand(t *testing.T) {
-	holdfasttest.Crash(t, holdfasttest.Scenario{Do: handleByHand, Recover: janitorOnce, Check: handledWithoutGap})
+	holdfasttest.Crash(t, holdfasttest.Scenario{Do: handleByHand, Recover: settle, Check: handledWithoutGap})
 }
 
 const lastByHand = 4
@@ -75,10 +75,7 @@ func handleByHand(ctx context.Context, hf *holdfast.Engine) error {
 	if err != nil && !errors.Is(err, holdfast.ErrConcurrency) {
 		return err
 	}
-	if err := janitorOnce(ctx, hf); err != nil { // an earlier attempt may have left a lease
-		return err
-	}
-	for {
+	for { // by hand, as a client that claims and acknowledges: the engine has no part that Settle could step
 		all, err := claimStreams(ctx, hf, 2)
 		if err != nil || len(all) == 0 {
 			return err
