@@ -61,6 +61,9 @@ func Settle(ctx context.Context, hf *holdfast.Engine) ([]Waiting, error) {
 	if e.Running() {
 		return nil, fault.New(fault.Conflict, "Settle does the work of the loops itself: call it on an engine that is not running")
 	}
+	if err := e.Learn(ctx); err != nil {
+		return nil, err
+	}
 	s := settling{e: e, idle: make(map[wake.WorkKind]bool)}
 	for range settleLimit {
 		if quiet, err := s.step(ctx); err != nil {

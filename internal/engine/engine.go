@@ -40,6 +40,7 @@ type Engine struct {
 	follow   *reactions.Worker
 	loops    []func(context.Context)
 	steppers []stepper
+	learners []func(context.Context) error
 	reporter *nodes.Reporter
 	version  atomic.Pointer[string]
 	running  atomic.Bool

@@ -23,6 +23,20 @@ func (e *Engine) Steps(kinds func() []wake.WorkKind, step Step) {
 	e.steppers = append(e.steppers, stepper{kinds, step})
 }
 
+// Learns adds what a loop does first that reads declarations of other nodes. A part calls it where it adds that loop with
+// [Engine.Background].
+func (e *Engine) Learns(learn func(context.Context) error) { e.learners = append(e.learners, learn) }
+
+// Learn reads the declarations of other nodes, for a test that steps the loops by hand.
+func (e *Engine) Learn(ctx context.Context) error {
+	for _, learn := range e.learners {
+		if err := learn(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // StepOf returns the step of the loop or the sweep that serves a kind of work; nil if this engine has none.
 func (e *Engine) StepOf(k wake.WorkKind) Step {
 	for _, s := range e.steppers {

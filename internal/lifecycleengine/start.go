@@ -89,6 +89,7 @@ func ServePublished(ctx context.Context, e *engine.Engine, r Caller, tables map[
 	b.published = &publishedSet{registry: b, remote: r, tables: tables, rows: make(map[publishedKey]string), unserved: make(map[publishedKey]bool), withheld: make(map[publishedKey]bool), worker: reactions.CallingWorker(e), bound: make(map[publishedKey]*cached), known: make(map[string][]string), served: make(map[string]bool), since: make(map[int16]int64)}
 	b.start()
 	e.Background(b.published.learn)
+	e.Learns(b.published.poll)
 	remotehandler.Watch(e)
 	return nil
 }

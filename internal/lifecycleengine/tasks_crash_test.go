@@ -73,10 +73,6 @@ func (c *fxTasks) do(ctx context.Context, hf *holdfast.Engine) error {
 
 // recover runs the loops and, for what they leave to workers, the workers.
 func (c *fxTasks) recover(ctx context.Context, hf *holdfast.Engine) error {
-	b := registryOf(engine.Of(hf))
-	b.published.mu.Lock()
-	b.published.known["job"] = nil // as the background loop would have recorded it
-	b.published.mu.Unlock()
 	return holdfasttest.SettleWith(ctx, hf, func(ctx context.Context, hf *holdfast.Engine, w holdfasttest.Waiting) (bool, error) {
 		if w.Kind != "unservedWork" {
 			return false, nil
