@@ -4,7 +4,7 @@
 //
 //	key, text, err := keys.Create(ctx, engine, keys.CreateArgs{Name: "ci", Role: keys.Operate, By: "ann"})
 //
-// Each change writes an event to the key's own stream, whose head is the key's row.
+// Each change writes an event to the key's history, whose head is the version in the key's row.
 package keys
 
 import (
@@ -46,11 +46,11 @@ type Key struct {
 	CreatedAt     time.Time
 	ExpiresAt     *time.Time // nil if it does not expire
 	RevokedAt     *time.Time
-	origin        string // the first key of its rotation chain, set by a [Ring]; "" for none
+	origin        string // the first key of its rotation chain, set by a [Ring]; "" if it replaced no key
 }
 
 // Origin returns the id of the first key in the rotation chain of a key that a [Ring] has read: the
-// key itself, if it was not rotated.
+// key's own id, if it replaced no other key.
 func (k Key) Origin() string { return cmp.Or(k.origin, k.ID) }
 
 // Everyone, in a key's requesters, stands for all of them.
@@ -132,8 +132,7 @@ var (
 
 func row(id string) string { return "key/" + id }
 
-// lifetime converts to milliseconds, rounded up, so that a short lifetime does not become
-// unlimited.
+// lifetime converts to milliseconds, rounded up, so that no key expires early. It returns nil, no expiry, if d is 0.
 func lifetime(d time.Duration) *int64 {
 	if d == 0 {
 		return nil
