@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/crash"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/feed"
@@ -80,7 +81,15 @@ type settling struct {
 	idle map[wake.WorkKind]bool // found nothing to do since the last thing was done
 	last wake.WorkKind
 	left []inbox.Upcoming // what it found in the last step
+
+	waits int // for transactions in flight
 }
+
+// mostWaits is how often Settle waits for transactions in flight, for waitFor each.
+const (
+	mostWaits = 400
+	waitFor   = 5 * time.Millisecond
+)
 
 // step does one thing that is due, or moves the clock; quiet means that there is nothing to do.
 func (s *settling) step(ctx context.Context) (quiet bool, err error) {
@@ -111,9 +120,13 @@ func (s *settling) step(ctx context.Context) (quiet bool, err error) {
 		if err != nil {
 			return false, fmt.Errorf("%s: %w", u.WorkKind, err)
 		}
-		if s.last = u.WorkKind; found {
+		switch s.last = u.WorkKind; {
+		case found:
 			clear(s.idle)
-		} else {
+		case u.Kind == wake.UnfinishedReaction && s.waits < mostWaits: // transactions that began before it are in flight
+			s.waits++
+			return false, clock.Wait(ctx, waitFor)
+		default:
 			s.idle[u.WorkKind] = true
 		}
 		return false, nil

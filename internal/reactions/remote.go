@@ -30,11 +30,13 @@ func CallingWorker(e interface {
 	Engine
 	remotehandler.Engine
 	Node() string
+	Steps(kinds func() []wake.WorkKind, step func(context.Context, store.Partition) (bool, error))
 }) *Worker {
 	tallies := TalliesOf(e)
 	return e.Shared(callingKey{}, func() any {
 		w := &Worker{Engine: e, Hub: e.Hub(), Log: e.Log(), Name: e.Node(), MaxConcurrency: maxCalls, ByHandler: true, Idle: true, Tallies: tallies}
 		e.Background(w.Run)
+		e.Steps(w.WorkKinds, w.Step)
 		return w
 	}).(*Worker)
 }

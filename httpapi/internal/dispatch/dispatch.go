@@ -69,11 +69,17 @@ func (p Part) Register(ctx context.Context, hf *holdfast.Engine) error {
 	}
 	s := &urlDispatcher{caller: c, worker: reactions.CallingWorker(e), served: make(map[handledKey]reactions.Definition)}
 	e.Background(s.learn)
+	e.Learns(s.poll)
 	items := &batchengine.Worker{Engine: e, Hub: e.Hub(), Log: e.Log(), Name: e.Node(), Kind: "http", Topics: []string{batchengine.Made, urlsLearned}, MaxConcurrency: calledAtOnce, ByHandler: true,
 		Handlers: s.urls, Body: s.item}
 	e.Background(items.Run)
+	e.Steps(items.WorkKinds, items.Step)
 	batchengine.CleanupOf(e).CallURL = s.undo
-	e.Background(newStepper(s).run)
+	steps := newStepper(s)
+	e.Background(steps.run)
+	if c.box != nil {
+		e.Steps(steps.workKinds, steps.stepOnce)
+	}
 	if !runengine.LocalOf(e).Has(runengine.CallHandler) { // the program may have its own
 		if err := run.Calls(httpcall.With(p.Policy.Guarded())).Register(ctx, hf); err != nil {
 			return err

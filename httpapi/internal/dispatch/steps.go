@@ -50,8 +50,18 @@ func (p *stepper) run(ctx context.Context) {
 		return
 	}
 	poll := wake.Poller{Hub: p.engine.Hub(), Topics: []string{runengine.Made, urlsLearned, stepsAgain}, Log: p.engine.Log(), Poll: p.poll,
-		WorkKinds: func() []wake.WorkKind { return wake.WorkKinds(wake.Step, p.urls()...) }}
+		WorkKinds: p.workKinds}
 	poll.Run(ctx)
+}
+
+func (p *stepper) workKinds() []wake.WorkKind { return wake.WorkKinds(wake.Step, p.urls()...) }
+
+// stepOnce executes one due step of a workspace before it returns.
+func (p *stepper) stepOnce(ctx context.Context, at store.Partition) (found bool, err error) {
+	return p.pollShard(ctx, at, p.urls(), 1, func(s lease.Share, l runengine.ClaimedStep) {
+		defer p.capacity.Free(s, 1)
+		p.worker.Serve(ctx, l)
+	})
 }
 
 // poll takes as many steps as there is capacity for.
@@ -62,17 +72,23 @@ func (p *stepper) poll(ctx context.Context) (found bool, err error) {
 	}
 	shards, err := p.engine.Shards(ctx)
 	for _, shard := range shards {
-		some, failed := p.pollShard(ctx, shard, names)
+		some, failed := p.pollShard(ctx, store.Partition{Shard: shard}, names, calledAtOnce, func(s lease.Share, l runengine.ClaimedStep) {
+			p.bodies.Go(func() {
+				defer p.capacity.Free(s, 1)
+				p.worker.Serve(ctx, l)
+			})
+		})
 		found, err = found || some, errors.Join(err, failed)
 	}
 	return found, err
 }
 
-func (p *stepper) pollShard(ctx context.Context, shard int16, names []string) (found bool, err error) {
+// pollShard takes about limit due steps, as far as there is capacity, and calls serve for each.
+func (p *stepper) pollShard(ctx context.Context, at store.Partition, names []string, limit int, serve func(lease.Share, runengine.ClaimedStep)) (found bool, err error) {
 	if err := p.capacity.Wait(ctx); err != nil {
 		return false, err
 	}
-	ready, found, err := p.finder.Find(ctx, p.engine, store.Partition{Shard: shard}, names, "http", calledAtOnce)
+	ready, found, err := p.finder.Find(ctx, p.engine, at, names, "http", limit)
 	if err != nil {
 		return false, err
 	}
@@ -95,10 +111,7 @@ func (p *stepper) pollShard(ctx context.Context, shard int16, names []string) (f
 			continue
 		}
 		found = true
-		p.bodies.Go(func() {
-			defer p.capacity.Free(s, 1)
-			p.worker.Serve(ctx, l)
-		})
+		serve(s, l)
 	}
 	return found, err
 }

@@ -49,8 +49,11 @@ type Service struct {
 // New creates a service.
 func New(e *engine.Engine, box *seal.Box, policy egress.Policy, log *slog.Logger) *Service {
 	remotehandler.Watch(e)
-	return &Service{Client: policy.Client(), engine: e, box: box, policy: policy, log: log, served: make(map[string]string),
+	s := &Service{Client: policy.Client(), engine: e, box: box, policy: policy, log: log, served: make(map[string]string),
 		worker: &reactions.Worker{Engine: e, Hub: e.Hub(), Log: log, Name: e.Node(), MaxConcurrency: parallel, ByHandler: true, Idle: true, Tallies: reactions.TalliesOf(e)}}
+	e.Learns(s.learn)
+	e.Steps(s.worker.WorkKinds, s.worker.Step)
+	return s
 }
 
 // Run serves webhooks until ctx ends, and then waits for the messages in flight.
