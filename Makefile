@@ -60,6 +60,7 @@ tools:
 
 vet:
 	$(GO) vet $(PKGS)
+	$(if $(MODULES),cd $(MODULES) && $(GO) vet ./...)
 
 arch: ## who may import whom
 	$(GO) test ./internal/archtest

@@ -62,7 +62,7 @@ func Settle(ctx context.Context, hf *holdfast.Engine) ([]Waiting, error) {
 	if e.Running() {
 		return nil, fault.New(fault.Conflict, "Settle does the work of the loops itself: call it on an engine that is not running")
 	}
-	if err := e.Learn(ctx); err != nil {
+	if err := e.Learn(crash.Aside(ctx)); err != nil {
 		return nil, err
 	}
 	s := settling{e: e, idle: make(map[wake.WorkKind]bool)}
@@ -116,7 +116,11 @@ func (s *settling) step(ctx context.Context) (quiet bool, err error) {
 		if step == nil || s.idle[u.WorkKind] {
 			continue
 		}
-		found, err := step(ctx, at)
+		in := ctx
+		if u.Kind == wake.UnfinishedReaction && s.waits > 0 { // how often it is tried differs between runs
+			in = crash.Aside(ctx)
+		}
+		found, err := step(in, at)
 		if err != nil {
 			return false, fmt.Errorf("%s: %w", u.WorkKind, err)
 		}

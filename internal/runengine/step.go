@@ -434,11 +434,11 @@ func (k *Executor) ReleaseHeld(ctx context.Context, e Engine, operation string, 
 		if err != nil {
 			return err
 		}
-		if now.Step.Holder == "" && !now.Step.Uncertain {
-			return fault.New(fault.Conflict, "operation %s is not leased: only a leased operation can be released", operation)
-		}
 		if err := r.Check(operation, now.Step.Epoch); err != nil {
 			return err
+		}
+		if now.Step.Holder == "" && !now.Step.Uncertain {
+			return fault.New(fault.Conflict, "operation %s is not leased: only a leased operation can be released", operation)
 		}
 		open, saw, err := now.unknown(ctx, tx, nil)
 		if err != nil {

@@ -31,7 +31,7 @@ type urlDispatcher struct {
 // for run steps. One URL of one workspace gets at most half of it.
 const calledAtOnce = 128
 
-// urlsLearned wakes those who use [urlDispatcher.urls] after its names changed. They would miss a name if they were
+// urlsLearned wakes those who use [urlDispatcher.urls] after its names were read. They would miss a name if they were
 // woken by the change of the declaration itself, because that also starts the reading of the names.
 const urlsLearned = "handlers/http"
 
@@ -64,9 +64,8 @@ func (s *urlDispatcher) poll(ctx context.Context) error {
 		return err
 	}
 	names := slices.Sorted(maps.Keys(urls))
-	if before := s.names.Swap(&names); before == nil || !slices.Equal(*before, names) {
-		s.engine.Hub().WakeHere(urlsLearned)
-	}
+	s.names.Store(&names)
+	s.engine.Hub().WakeHere(urlsLearned)
 	all, err := reactions.AllHandled(ctx, s.engine, "http")
 	if err != nil {
 		return err
