@@ -42,7 +42,7 @@ func maintenanceOf(hf *holdfast.Engine) *maintenance {
 	return e.Shared(maintenanceKey{}, func() any {
 		k := &maintenance{engine: e, kinds: kinds, remote: remote, rounds: make(map[int16]*lease.Round), undoes: make(map[string]func(context.Context, batchengine.Swept) ([]batchengine.Commit, error))}
 		again := "cleanups/" + e.Node() // wakes the cleanup poller when capacity is free again
-		k.capacity = lease.NewCapacity(cleaners, e.Alone, func() { e.Hub().WakeHere(again) })
+		k.capacity = lease.NewCapacity(cleaners, e.SingleWorkspace, func() { e.Hub().WakeHere(again) })
 		poll := func(kind string, look func(context.Context) (bool, error)) func(context.Context) {
 			p := wake.Poller{Hub: e.Hub(), Topics: []string{batchengine.Maintenance, again}, Log: e.Log(), Poll: look, Idle: maintenanceInterval,
 				WorkKinds: kindsOf(kind)}

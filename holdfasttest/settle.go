@@ -154,7 +154,7 @@ func (s *settling) waiting(ctx context.Context) (all []Waiting, err error) {
 	}
 	seen := make(map[wake.WorkKind]bool)
 	for _, u := range s.left {
-		served := s.e.StepOf(u.WorkKind) != nil && (u.Kind == wake.PausedBatch || u.Kind == wake.Batch || u.Kind == wake.Maintenance || u.Kind == wake.Cleaning)
+		served := s.e.StepOf(u.WorkKind) != nil && (u.Kind == wake.PausedBatch || u.Kind == wake.Maintenance || u.Kind == wake.Cleaning)
 		if u.Name == feed.Reaction || served || seen[u.WorkKind] {
 			continue
 		}

@@ -87,8 +87,9 @@ func (c *call) bytes(r io.Reader) ([]byte, error) {
 	if err := c.share.Wait(c.ctx(), weight*int(size)); err != nil {
 		return nil, err
 	}
-	c.share.Client()
-	defer c.share.NoClient()
+	// While the body is read, a client that stalls is disconnected if other requests wait for room.
+	c.share.Active()
+	defer c.share.StopWatching()
 	body := bytes.NewBuffer(make([]byte, 0, int(size)+bytes.MinRead))
 	body.Write(begun)
 	_, err = body.ReadFrom(c.share.Reader(r))

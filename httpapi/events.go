@@ -158,9 +158,9 @@ func (c *call) send(source func(context.Context, func(message) error) error) err
 		select {
 		case m := <-messages:
 			if err = c.recheckKey(); err == nil {
-				c.share.Client()
+				c.share.Active()
 				err = out.Send(m.id, m.event, m.doc)
-				c.share.NoClient()
+				c.share.StopWatching()
 			}
 			sent <- struct{}{}
 		case <-ticks.C:

@@ -165,7 +165,7 @@ func (a *API) Register(ctx context.Context, hf *holdfast.Engine) error {
 	if err := (dispatch.Part{SecretKeys: o.SecretKeys, Policy: a.policy, Tables: o.tables()}).Register(ctx, hf); err != nil {
 		return err
 	}
-	a.hf, a.engine, a.ring, a.room = hf, e, keys.NewRing(e), room.New(e.Alone)
+	a.hf, a.engine, a.ring, a.room = hf, e, keys.NewRing(e), room.New(e.SingleWorkspace)
 	if o.Version != "" {
 		e.SetVersion(o.Version)
 	}

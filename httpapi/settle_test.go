@@ -5,6 +5,7 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync"
 	"testing"
 
@@ -25,8 +26,12 @@ func TestSettleCallsURLs(t *testing.T) {
 			}
 			mu.Lock()
 			defer mu.Unlock()
-			if called[c.Kind]++; c.Kind == "batchItem" && called[c.Kind] == 1 {
+			switch called[c.Kind]++; {
+			case called[c.Kind] > 1:
+			case c.Kind == "batchItem":
 				w.WriteHeader(http.StatusTooManyRequests) // it is tried again, after a pause
+			case c.Kind == "": // the webhook: after no response, it is paused by its node
+				panic(http.ErrAbortHandler)
 			}
 		}))
 		t.Cleanup(srv.Close)
@@ -46,13 +51,22 @@ func TestSettleCallsURLs(t *testing.T) {
 		d.start("v@1", `{}`)
 		d.want(d.ask("PUT", "wallets/w", wire.PutWallet{}, nil), 200, "")
 		d.want(d.ask("POST", "batches", wire.NewBatch{ID: new("b"), Wallet: "w", Handler: "Do", Items: newItems(0, "x")}, nil), 201, "")
+		// The handler of a worker is a URL in another workspace, and the reverse.
+		d.want(d.ask("POST", "batches", wire.NewBatch{ID: new("e"), Wallet: "w", Handler: "Elsewhere", Items: newItems(0, "x")}, nil), 201, "")
+		other := []string{"X-Holdfast-Workspace", "other"}
+		d.want(d.ask("PUT", "handlers/Elsewhere", wire.PutHandler{Kind: "http", URL: srv.URL, Safety: "idempotent"}, nil, other...), 201, "")
+		d.want(d.ask("PUT", "handlers/Do", wire.PutHandler{Kind: "worker"}, nil, other...), 201, "")
 		waiting, err := holdfasttest.Settle(t.Context(), d.engine)
-		if err != nil || len(waiting) != 1 || waiting[0].Kind != "unservedWork" {
-			t.Errorf("settle returned %v, %v, want the step of a worker", waiting, err)
+		var unserved []string
+		for _, w := range waiting {
+			unserved = append(unserved, w.Kind+" "+w.Reason)
+		}
+		if err != nil || len(unserved) != 2 || !strings.Contains(unserved[0], "Items of batches") || !strings.Contains(unserved[1], "Steps of runs") {
+			t.Errorf("settle returned %q, %v, want the unserved batch and step of a worker", unserved, err)
 		}
 		mu.Lock()
 		defer mu.Unlock()
-		want := map[string]int{"afterEffect": 1, "reaction": 1, "runStep": 1, "batchItem": 2, "": 1} // "" is the webhook
+		want := map[string]int{"afterEffect": 1, "reaction": 1, "runStep": 1, "batchItem": 2, "": 2} // "" is the webhook
 		if !maps.Equal(called, want) {
 			t.Errorf("got calls %v, want %v", called, want)
 		}

@@ -136,7 +136,7 @@ var (
 			args.Text("holder", a.holder)
 			args.Int("lease", a.lease.Milliseconds())
 			args.Int("room", int64(a.limit))
-			args.Int("quiet", bit(a.elsewhere))
+			args.Int("quiet", bit(a.elsewhere)) // a remote holder, which has not made its first call yet
 		},
 		func(t *taking, r store.Row) error {
 			t.applied = r.Applied()

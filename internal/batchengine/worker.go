@@ -56,7 +56,7 @@ func (w *Worker) Run(ctx context.Context) {
 	var bodies sync.WaitGroup
 	defer bodies.Wait()
 	again := "items/" + w.Name + "/" + w.Kind // wakes the worker when capacity is freed after a refusal
-	room := lease.NewCapacity(w.MaxConcurrency, func() bool { return store.Alone(w.Engine) }, func() { w.Hub.WakeHere(again) })
+	room := lease.NewCapacity(w.MaxConcurrency, func() bool { return store.SingleWorkspace(w.Engine) }, func() { w.Hub.WakeHere(again) })
 	if w.ByHandler {
 		room.ByHandler()
 	}

@@ -111,9 +111,9 @@ func (e *Engine) Shards(ctx context.Context) ([]int16, error) {
 	return known, err
 }
 
-// Alone reports whether there was only one workspace when the shards were last
+// SingleWorkspace reports whether there was only one workspace when the shards were last
 // read and no other has been used here since.
-func (e *Engine) Alone() bool {
+func (e *Engine) SingleWorkspace() bool {
 	return e.alone.Load() && !e.runner.Directory.Several()
 }
 

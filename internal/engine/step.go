@@ -37,22 +37,34 @@ func (e *Engine) Learn(ctx context.Context) error {
 	return nil
 }
 
-// StepOf returns the step of the loop or the sweep that serves a kind of work; nil if this engine has none.
+// StepOf returns the step of the loops or the sweep that serve a kind of work; nil if this engine has none. Several loops
+// serve a kind if a handler of that name is at a URL in one workspace and a function or a worker in another.
 func (e *Engine) StepOf(k wake.WorkKind) Step {
+	var steps []Step
 	for _, s := range e.steppers {
 		if slices.Contains(s.kinds(), k) {
-			return s.step
+			steps = append(steps, s.step)
 		}
 	}
 	for _, s := range e.janitor.Sweeps {
 		if slices.Contains(s.Needs, k) {
-			return func(ctx context.Context, _ store.Partition) (bool, error) {
+			steps = append(steps, func(ctx context.Context, _ store.Partition) (bool, error) {
 				freed, err := s.Run(store.OnlyWorkspace(ctx), true)
 				return freed > 0, err
-			}
+			})
 		}
 	}
-	return nil
+	if len(steps) == 0 {
+		return nil
+	}
+	return func(ctx context.Context, at store.Partition) (found bool, err error) {
+		for _, step := range steps {
+			if found, err = step(ctx, at); found || err != nil {
+				break
+			}
+		}
+		return found, err
+	}
 }
 
 // Running reports whether Run runs.

@@ -27,7 +27,7 @@ const resumers = 8
 // resume resumes operations until ctx ends, and waits for those in flight.
 func (b *registry) resume(ctx context.Context) {
 	again := "operations/" + b.engine.Node()
-	r := &resuming{room: lease.NewCapacity(resumers, b.engine.Alone, func() { b.engine.Hub().WakeHere(again) }), rounds: make(map[int16]*lease.Round)}
+	r := &resuming{room: lease.NewCapacity(resumers, b.engine.SingleWorkspace, func() { b.engine.Hub().WakeHere(again) }), rounds: make(map[int16]*lease.Round)}
 	defer r.running.Wait()
 	topics := []string{again}
 	for _, name := range b.names() {

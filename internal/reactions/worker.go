@@ -289,7 +289,8 @@ func (w *Worker) Run(ctx context.Context) {
 	var recording, renewing sync.WaitGroup
 	recording.Go(func() { w.record(ended) })
 	renewing.Go(func() { w.renew(unheld) })
-	w.room = lease.NewCapacity(w.maxConcurrency(), func() bool { return store.Alone(w.Engine) }, func() { w.Hub.WakeHere(w.topic()) })
+	// The only workspace of a database may use the whole capacity.
+	w.room = lease.NewCapacity(w.maxConcurrency(), func() bool { return store.SingleWorkspace(w.Engine) }, func() { w.Hub.WakeHere(w.topic()) })
 	if w.ByHandler {
 		w.room.ByHandler()
 	}
@@ -420,7 +421,7 @@ type round struct {
 	turns     lease.Round
 	collector Collector
 	busy      bool   // the last poll found work
-	only      string // a workspace with work
+	only      string // the workspace of the first turn of the last query, or ""; used only while there is a single workspace
 }
 
 func (w *Worker) roundOf(shard int16) *round {
@@ -516,9 +517,10 @@ func (w *Worker) track(leases []*Lease) []*Lease {
 	return tracked
 }
 
-// deferStuck releases streams on which a body of this node hangs, once per hang
-// and with a delay, so that another node can take them: here they would probably
-// hang again.
+// deferStuck releases streams on which a body of this node hangs, because they
+// would probably hang here again. Such a stream is due again, for every node, after
+// twice its lease duration. This is done once per hang: if this node then takes the
+// stream again, it serves it.
 func (w *Worker) deferStuck(leases []*Lease) []*Lease {
 	var left []*Lease
 	w.mu.Lock()

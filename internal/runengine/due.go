@@ -111,7 +111,7 @@ func (f *Finder) Find(ctx context.Context, d store.Doer, at store.Partition, han
 	}
 	// Many nodes poll for the same steps concurrently: each starts at a different one.
 	rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
-	if at.Workspace == "" && len(all) >= limit && (!store.Alone(d) || f.Capacity != nil && f.Capacity.Handlers()) {
+	if at.Workspace == "" && len(all) >= limit && (!store.SingleWorkspace(d) || f.Capacity != nil && f.Capacity.Handlers()) {
 		all, more, err = f.each(ctx, d, at.Shard, wanted{handlers, kind, limit}, all)
 	}
 	lease.InTurn(f.Order, all, func(l ClaimedStep) string { return l.Run.Workspace })

@@ -50,7 +50,7 @@ type Worker struct {
 
 func (w *Worker) init() {
 	w.once.Do(func() {
-		w.room = lease.NewCapacity(w.MaxConcurrency, func() bool { return store.Alone(w.Engine) }, func() { w.Hub.WakeHere(w.again()) })
+		w.room = lease.NewCapacity(w.MaxConcurrency, func() bool { return store.SingleWorkspace(w.Engine) }, func() { w.Hub.WakeHere(w.again()) })
 		w.finder.Order, w.finder.Capacity, w.ticker.Order = &w.room.Order, w.room, new(lease.Order)
 	})
 }

@@ -375,10 +375,10 @@ func AskShards(ctx context.Context, d Doer) (shards []int16, workspaces int64, e
 	return shards, workspaces, err
 }
 
-// Alone reports whether only one workspace is known.
-func Alone(d Doer) bool {
-	k, ok := d.(interface{ Alone() bool })
-	return ok && k.Alone()
+// SingleWorkspace reports whether only one workspace is known.
+func SingleWorkspace(d Doer) bool {
+	k, ok := d.(interface{ SingleWorkspace() bool })
+	return ok && k.SingleWorkspace()
 }
 
 // ErrTxDone is returned when a transaction is used after its end.

@@ -36,7 +36,7 @@ const stepsAgain = "steps/http"
 
 func newStepper(s *urlDispatcher) *stepper {
 	e := s.engine
-	p := &stepper{urlDispatcher: s, capacity: lease.NewCapacity(calledAtOnce, e.Alone, func() { e.Hub().WakeHere(stepsAgain) }).ByHandler()}
+	p := &stepper{urlDispatcher: s, capacity: lease.NewCapacity(calledAtOnce, e.SingleWorkspace, func() { e.Hub().WakeHere(stepsAgain) }).ByHandler()}
 	p.finder.Order, p.finder.Capacity = &p.capacity.Order, p.capacity
 	p.worker = &runengine.Worker{Engine: e, Executor: runengine.LocalOf(e).Executor, Hub: e.Hub(), Log: e.Log(), Name: e.Node(), Kind: "http",
 		Handlers: func() map[string]runengine.Handled { return nil }, Body: p.step}

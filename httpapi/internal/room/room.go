@@ -167,8 +167,9 @@ func (s *Share) Wanted() bool {
 	return s.n > 0 && len(s.room.waiting) > 0
 }
 
-// Client starts to wait for the client, or records its activity.
-func (s *Share) Client() {
+// Active records activity of the client. Until [Share.StopWatching] is called, a client without activity is disconnected if other requests
+// wait for room.
+func (s *Share) Active() {
 	s.room.mu.Lock()
 	defer s.room.mu.Unlock()
 	if s.n > 0 {
@@ -190,7 +191,7 @@ type activityReader struct {
 
 func (r activityReader) Read(p []byte) (n int, err error) {
 	if n, err = r.Reader.Read(p); n > 0 {
-		r.share.Client()
+		r.share.Active()
 	}
 	return n, err
 }
@@ -203,7 +204,7 @@ type activityWriter struct {
 
 func (w activityWriter) Write(p []byte) (n int, err error) {
 	for first := true; err == nil && (len(p) > 0 || first); first = false {
-		w.share.Client()
+		w.share.Active()
 		var some int
 		some, err = w.ResponseWriter.Write(p[:min(len(p), SmallMessage)])
 		n, p = n+some, p[some:]
@@ -211,8 +212,8 @@ func (w activityWriter) Write(p []byte) (n int, err error) {
 	return n, err
 }
 
-// NoClient stops waiting for the client.
-func (s *Share) NoClient() {
+// StopWatching ends what the first call of [Share.Active] began.
+func (s *Share) StopWatching() {
 	s.room.mu.Lock()
 	defer s.room.mu.Unlock()
 	delete(s.room.shares, s)
@@ -220,7 +221,7 @@ func (s *Share) NoClient() {
 
 // End releases the share. After it returns, the client is no longer disconnected.
 func (s *Share) End() {
-	s.NoClient()
+	s.StopWatching()
 	s.Shrink(0)
 }
 

@@ -141,7 +141,7 @@ func TestASlowClientIsCutOff(t *testing.T) {
 		client := func(name string, n int) *Share {
 			s := shareOf(r, "w", func() { cut[name] = true })
 			s.Try(n)
-			s.Client()
+			s.Active()
 			return s
 		}
 		slow, fast, done := client("slow", Bytes-20), client("fast", 10), client("done", 10)
@@ -186,7 +186,7 @@ func TestASteadyClientIsNotCutOff(t *testing.T) {
 		cut := false
 		s := shareOf(r, "w", func() { cut = true })
 		s.Try(Bytes)
-		s.Client()
+		s.Active()
 		go func() { // it waits again and again
 			for range 3 {
 				_ = shareOf(r, "other", nil).Wait(t.Context(), 1)
@@ -195,7 +195,7 @@ func TestASteadyClientIsNotCutOff(t *testing.T) {
 		if n, err := (activityWriter{slow, s}).Write(make([]byte, 10*SmallMessage)); n != 10*SmallMessage || err != nil {
 			t.Errorf("wrote %d bytes: %v", n, err)
 		}
-		s.Client()
+		s.Active()
 		if _, err := io.ReadFull(activityReader{slow, s}, make([]byte, 5)); err != nil || cut {
 			t.Errorf("cut off is %t, want false: %v", cut, err)
 		}

@@ -88,3 +88,10 @@ func (g *gate) pause(d time.Duration) {
 		g.until = until
 	}
 }
+
+// resume ends the pause.
+func (g *gate) resume() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.until = time.Time{}
+}

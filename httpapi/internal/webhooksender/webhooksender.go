@@ -21,6 +21,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/remotehandler"
 	"github.com/holdfast-go/holdfast/internal/seal"
 	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/wake"
 	"github.com/holdfast-go/holdfast/internal/webhooks"
 )
 
@@ -43,16 +44,22 @@ type Service struct {
 	policy egress.Policy
 	log    *slog.Logger
 	worker *reactions.Worker
-	served map[string]string // workspaces by reaction; used only by the learn loop
+	served map[string]receiver // by reaction; used only by the learn loop, and by a test that steps
+}
+
+// receiver is a webhook that is served.
+type receiver struct {
+	workspace string
+	gate      *gate
 }
 
 // New creates a service.
 func New(e *engine.Engine, box *seal.Box, policy egress.Policy, log *slog.Logger) *Service {
 	remotehandler.Watch(e)
-	s := &Service{Client: policy.Client(), engine: e, box: box, policy: policy, log: log, served: make(map[string]string),
+	s := &Service{Client: policy.Client(), engine: e, box: box, policy: policy, log: log, served: make(map[string]receiver),
 		worker: &reactions.Worker{Engine: e, Hub: e.Hub(), Log: log, Name: e.Node(), MaxConcurrency: parallel, ByHandler: true, Idle: true, Tallies: reactions.TalliesOf(e)}}
 	e.Learns(s.learn)
-	e.Steps(s.worker.WorkKinds, s.worker.Step)
+	e.Steps(s.stepped, s.worker.Step)
 	return s
 }
 
@@ -89,26 +96,35 @@ func (s *Service) learn(ctx context.Context) error {
 	for _, x := range all {
 		name := x.Definition.Name
 		there[name] = true
-		if s.served[name] != "" {
+		if _, served := s.served[name]; served {
 			continue
 		}
-		if err := s.worker.Add(s.handler(x)); err != nil {
+		g := &gate{now: clock.Now}
+		if err := s.worker.Add(s.handler(x, g)); err != nil {
 			s.log.Warn("failed to start a webhook", "workspace", x.Workspace, "webhook", x.ID, "error", err)
 			continue
 		}
-		s.served[name] = x.Workspace
+		s.served[name] = receiver{x.Workspace, g}
 	}
-	for name, workspace := range s.served {
+	for name, r := range s.served {
 		if !there[name] {
-			s.worker.Drop(workspace, name)
+			s.worker.Drop(r.workspace, name)
 			delete(s.served, name)
 		}
 	}
 	return nil
 }
 
-func (s *Service) handler(x webhooks.Served) *reactions.Handler {
-	g := &gate{now: clock.Now}
+// stepped returns the work that a test can step. Such a test moves the clock of the database and not that of the node,
+// so it would never see the end of a pause: every webhook resumes.
+func (s *Service) stepped() []wake.WorkKind {
+	for _, r := range s.served {
+		r.gate.resume()
+	}
+	return s.worker.WorkKinds()
+}
+
+func (s *Service) handler(x webhooks.Served, g *gate) *reactions.Handler {
 	return &reactions.Handler{Definition: x.Definition, Workspace: x.Workspace, Timeout: bodyWithin, Ready: g.open,
 		Body: func(ctx context.Context, d *reactions.Delivery) error { return s.deliver(ctx, g, x.ID, d) }}
 }
