@@ -98,9 +98,9 @@ func digest(all map[part]bool) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// checkParts refuses a database that lacks a part. Its schema number implies the part, so it was
+// checkTables refuses a database that lacks a part. Its schema number implies the part, so it was
 // removed.
-func (s *adapter) checkParts(ctx context.Context) error {
+func (s *adapter) checkTables(ctx context.Context) error {
 	var has map[part]bool
 	err := store.Retry(ctx, func() (err error) {
 		has, err = partsOf(ctx, s.read)

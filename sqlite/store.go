@@ -28,12 +28,12 @@ type adapter struct {
 	name    string
 	version string
 	owned   bool
-	plain   bool
+	plain   bool // for tests: never run a fast script
 
 	write, read *sql.DB
 	grouper     *store.Grouper
 	wall        wallClock
-	stepping    sync.Mutex // serializes steps of the wall clock
+	stepping    sync.Mutex // held by adjustTime: one caller at a time compensates a machine clock that was set back
 	// link is the one writing connection of our own file, with its statements; turn is its mutex.
 	// With a pool of the program, each transaction takes a connection from the pool.
 	link    *sql.Conn
@@ -86,12 +86,15 @@ func sqlFiles() (store.SQLFiles, error) {
 	all := make(store.SQLFiles)
 	err := all.Add(files, "sql")
 	if err == nil {
+		// The shared files are written for PostgreSQL. SQLite needs no cast ({text}) and no pg_catalog. before a function
+		// ({pg}), and stores times as numbers ({no_time}).
 		err = sharedsql.Add(all, strings.NewReplacer("{schema}.", "holdfast_", "{text}", "", "{no_time}", "0", "{pg}", ""))
 	}
 	return all, err
 }
 
-// Files returns the SQL files unchanged.
+// Files returns the SQL files before arguments and {now} are filled in. In the shared files, the tokens for the dialect
+// are already replaced.
 func (opener) Files() (store.SQLFiles, error) { return sqlFiles() }
 
 // Filled returns the text of every verb with {now} left in.
@@ -156,6 +159,8 @@ var parsed = sync.OnceValues(func() (all parsedScripts, err error) {
 			return all, err
 		}
 	}
+	// x.fast is a second script of verb x, for its most frequent case. It is tried first; if it changes nothing, script x
+	// runs.
 	for name, sc := range all.scripts {
 		sc.fast = all.scripts[name+".fast"]
 	}
@@ -177,7 +182,7 @@ func (s *adapter) prepare(ctx context.Context) error {
 	if err := all.texts.Missing(store.Decls()); err != nil {
 		return err
 	}
-	if err := s.checkParts(ctx); err != nil {
+	if err := s.checkTables(ctx); err != nil {
 		return err
 	}
 	s.scripts = all.scripts
@@ -204,6 +209,7 @@ func (s *adapter) prepareAll(ctx context.Context) error {
 			}
 		}
 	}
+	// Statements that belong to no verb: they read the registry's revision and write due notices. damaged needs a name.
 	for _, text := range ownTexts() {
 		if _, err := s.writing(ctx, text); err != nil {
 			return s.damaged("registry.get", err)
@@ -247,8 +253,9 @@ func (s *adapter) damaged(verb string, err error) error {
 	return fault.New(fault.DatabaseDamaged, "%s lacks a table or a column that verb %s needs: restore it from a backup. Nothing was changed", s.name, verb).Wrap(err)
 }
 
-// Do runs a command and commits it. The context is honored while the command waits for its turn;
-// once begun, the command runs to its end.
+// Do runs a command and commits it. A read stops when its context ends. A write never passes the context to the driver:
+// alone, it is rolled back if the context ends before the commit; in a group, the context counts only until the group
+// begins.
 func (s *adapter) Do(ctx context.Context, c store.Command) error {
 	if err := s.adjustTime(ctx); err != nil {
 		return err
@@ -310,8 +317,8 @@ func (s *adapter) readOnce(ctx context.Context, st *statement, c, wants store.Co
 	return s.fault(err)
 }
 
-// Update runs f in one transaction that holds the write lock from its start, and runs it again if
-// the lock could not be taken.
+// Update runs f in one transaction that holds the write lock from its start. After a retryable error, such as a lock held
+// by another process, nothing was committed, and the whole transaction is repeated: f may run more than once.
 func (s *adapter) Update(ctx context.Context, f func(context.Context, store.Conn) error) error {
 	if err := s.adjustTime(ctx); err != nil {
 		return err

@@ -152,6 +152,7 @@ func (f repairFlags) run(ctx context.Context, to *target, call repairCall) error
 	for _, s := range done.Streams {
 		t.add(s, "yes")
 	}
+	// A leased stream is reset when its lease ends. Unblock and skip do not change a leased stream.
 	for _, s := range done.Pending {
 		t.add(s, "when its lease ends")
 	}
