@@ -145,7 +145,8 @@ func Begin(ctx context.Context, d store.Doer, at store.Partition, t entities.Tic
 		err = entities.Lost(ctx, d, at, t, "beginEffect", nil)
 	}
 	r.Name, r.Ordinal = name, ordinal
-	if r.State == "" || (r.State == Begun && r.Epoch == t.Epoch) { // begun by this attempt, whose response was lost
+	// "" comes with an error. Begun under this epoch: this attempt called Begin before, and the response was lost.
+	if r.State == "" || (r.State == Begun && r.Epoch == t.Epoch) {
 		r.State = New
 	}
 	return r.Entry, err

@@ -28,8 +28,8 @@ func NewTurns(verb string) *Turns {
 		store.Each(func(t *Turn) []any { return []any{&t.Name, &t.Workspace} })))
 }
 
-// turnsPerRound limits the turns of one round, in addition to those granted per name.
-const turnsPerRound = 64
+// turnsPerPoll limits the turns of one poll, in addition to those granted per name.
+const turnsPerPoll = 64
 
 // Round hands out turns to each name in each workspace that may have work for it. If there are many, a name
 // continues after the workspace it reached last time. Not safe for concurrent use.
@@ -44,7 +44,7 @@ func (r *Round) Whole() bool { return len(r.behind) == 0 }
 
 // Next returns the turns of the names on a shard, excluding some workspaces.
 func (r *Round) Next(ctx context.Context, d store.Doer, ask *Turns, shard int16, names, except []string) (turns []Turn, err error) {
-	a := turnsArgs{make([][3]string, len(names)), turnsPerRound + 2*len(names), except}
+	a := turnsArgs{make([][3]string, len(names)), turnsPerPoll + 2*len(names), except}
 	for i, name := range names {
 		a.Names[i] = [3]string{name, r.behind[name], r.Kind}
 	}

@@ -16,7 +16,8 @@ import (
 // settled returns the name of the event of a settled step.
 func settled(key string) string { return "settled/" + key }
 
-// noteOf returns the note of the event of a step without a claim.
+// noteOf returns the note of the event of a step without a claim. after is the name of the step's after-effect, or "";
+// was is the result of wasOf.
 func noteOf(key, requester, operation, after string, input, was []byte) []byte {
 	if input == nil {
 		input = []byte("null")
@@ -111,7 +112,7 @@ func text(v any) string {
 // stepFacts is the data of a settled step's event. It is at the top level or, for a step
 // without a claim, in the note.
 type stepFacts struct {
-	After     string          `json:"after"`
+	After     string          `json:"after"` // the name of the after-effect, or ""
 	Step      string          `json:"step"`
 	Requester string          `json:"requester"`
 	Operation string          `json:"operation"`
@@ -130,7 +131,7 @@ func stepFactsOf(x events.Event) (stepFacts, error) {
 	} else if t.Note != nil {
 		t.After = t.Note.After
 	}
-	if !strings.HasPrefix(x.Name, settled("")) { // the operation was parked instead of settled
+	if !strings.HasPrefix(x.Name, settled("")) { // interrupted or parked, with the note of the attempt to settle
 		t.After = ""
 	}
 	if string(t.Input) == "null" {

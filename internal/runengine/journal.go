@@ -34,7 +34,7 @@ type endArgs struct {
 	ordinal int
 	state   effects.State
 	result  []byte
-	by      effects.By
+	by      effects.By // the source of the outcome; the SQL argument is named person
 }
 
 type noted struct {
@@ -138,8 +138,8 @@ func renew(ctx context.Context, d store.Doer, l *ClaimedStep, lease time.Duratio
 	return store.First(all, err, func() error { return lostStep(l) })
 }
 
-// Point records the operation that a transition fired, in the transaction that fires it. It
-// applies once per visit, under the step's lease.
+// Point records the operation that a transition, a step of a run that fires a step of a lifecycle, has fired, in the
+// transaction that fires it. It applies once per visit, under the lease of the run's step.
 func Point(ctx context.Context, d store.Doer, l *ClaimedStep, operation string) error {
 	ok, err := recordFiredOperationVerb.DoAt(ctx, d, l.partition(), recordFiredOperationArgs{leasedStep{l.visited(), l.Step.Epoch}, operation})
 	if err == nil && !ok {
@@ -159,7 +159,8 @@ type book struct {
 // Operation returns the operation of the step.
 func (b *book) Operation() string { return b.l.Operation() }
 
-// Begin records that an effect is about to be attempted.
+// Begin records that an effect is about to be attempted. In the same statement it records results, those of earlier
+// effects that are not in the journal yet.
 func (b *book) Begin(ctx context.Context, name string, ordinal int, p effects.Policy, results []entities.Result) (effects.Entry, error) {
 	l := b.l
 	n, err := beginEffectVerb.DoAt(ctx, b.d, l.partition(), beginArgs{leasedStep{l.visited(), l.Step.Epoch}, name, ordinal, p, results})
@@ -167,7 +168,8 @@ func (b *book) Begin(ctx context.Context, name string, ordinal int, p effects.Po
 		err = l.late(ctx, b.d, "beginEffect", lostStep(l))
 	}
 	n.Name, n.Ordinal = name, ordinal
-	if n.State == "" || n.State == effects.Begun && n.Epoch == l.Step.Epoch { // begun by this attempt, whose response was lost
+	// "" comes with an error. Begun under this epoch: this attempt called Begin before, and the response was lost.
+	if n.State == "" || n.State == effects.Begun && n.Epoch == l.Step.Epoch {
 		n.State = effects.New
 	}
 	return n.Entry, err
@@ -213,8 +215,8 @@ func (l *ClaimedStep) open(ctx context.Context, d store.Doer, noted []Result) (b
 	return l.unknown(ctx, d, append(slices.Clone(noted), Result{Name: effects.Body}))
 }
 
-// Doubtful reports whether an earlier attempt of an opaque body may have acted. The current
-// attempt's own report says nothing about that.
+// Doubtful reports whether an earlier attempt of an opaque body may have acted. If so, a report of the current attempt
+// that it did nothing does not settle the matter: it does not cover the earlier one.
 func (l *ClaimedStep) Doubtful(ctx context.Context, d store.Doer) (bool, error) {
 	if l.Step.Safety != opaque {
 		return false, nil
