@@ -228,17 +228,17 @@ func (c *Client) ListRefusalsPage(ctx context.Context, lifecycle, id string, p P
 	return do[wire.List[wire.Attempt]](ctx, c, list(p, "lifecycles", lifecycle, "entities", id, "attempts"), o)
 }
 
-// ReadEntityTimeline reads an entity's events, refusals and effects, newest first. Their order
-// is that of the database: a refusal comes after the event whose version it found.
+// ReadEntityTimeline reads an entity's events, refusals, effects and answers, newest first.
+// Their order is that of the database: a refusal comes after the event whose version it found.
 func (c *Client) ReadEntityTimeline(ctx context.Context, lifecycle, id string) iter.Seq2[wire.TimelineEntry, error] {
 	return pages(func(p Page) (wire.List[wire.TimelineEntry], error) {
 		return c.ReadEntityTimelinePage(ctx, lifecycle, id, p)
 	})
 }
 
-// ReadEntityTimelinePage reads a page of an entity's events, refusals and effects, newest
-// first. Their order is that of the database: a refusal comes after the event whose version it
-// found.
+// ReadEntityTimelinePage reads a page of an entity's events, refusals, effects and answers,
+// newest first. Their order is that of the database: a refusal comes after the event whose
+// version it found.
 func (c *Client) ReadEntityTimelinePage(ctx context.Context, lifecycle, id string, p Page, o ...Option) (wire.List[wire.TimelineEntry], error) {
 	return do[wire.List[wire.TimelineEntry]](ctx, c, list(p, "lifecycles", lifecycle, "entities", id, "timeline"), o)
 }
@@ -750,14 +750,14 @@ func (c *Client) DecideApproval(ctx context.Context, id string, in wire.Decide, 
 	return do[wire.Approval](ctx, c, newRequest(http.MethodPost, in, "approvals", id, "decide"), o)
 }
 
-// ReadTimeline reads the events, refusals and effects of any stream, newest first. The stream
-// may be a history, such as $run/{id} or $scope/{kind}/{id}.
+// ReadTimeline reads the events, refusals, effects and answers of any stream, newest first.
+// The stream may be a history, such as $run/{id} or $scope/{kind}/{id}.
 func (c *Client) ReadTimeline(ctx context.Context, stream string) iter.Seq2[wire.TimelineEntry, error] {
 	return pages(func(p Page) (wire.List[wire.TimelineEntry], error) { return c.ReadTimelinePage(ctx, stream, p) })
 }
 
-// ReadTimelinePage reads a page of the events, refusals and effects of any stream, newest
-// first. The stream may be a history, such as $run/{id} or $scope/{kind}/{id}.
+// ReadTimelinePage reads a page of the events, refusals, effects and answers of any stream,
+// newest first. The stream may be a history, such as $run/{id} or $scope/{kind}/{id}.
 func (c *Client) ReadTimelinePage(ctx context.Context, stream string, p Page, o ...Option) (wire.List[wire.TimelineEntry], error) {
 	return do[wire.List[wire.TimelineEntry]](ctx, c, list(p, "timeline").set("stream", stream), o)
 }

@@ -43,7 +43,7 @@ func (a *API) lifecycleRoutes() {
 	add(a, route{Method: http.MethodGet, Path: entity + "/history", ID: "readEntityHistory", Tag: "lifecycles", Summary: "Read an entity's history.", Roles: readers,
 		More: "Events are in order, oldest first."}, readEntityHistory)
 	add(a, route{Method: http.MethodGet, Path: entity + "/attempts", ID: "listRefusals", Tag: "lifecycles", Summary: "List the refused writes to an entity, newest first.", Roles: readers}, listRefusals)
-	add(a, route{Method: http.MethodGet, Path: entity + "/timeline", ID: "readEntityTimeline", Tag: "lifecycles", Summary: "Read an entity's events, refusals and effects, newest first.", Roles: readers,
+	add(a, route{Method: http.MethodGet, Path: entity + "/timeline", ID: "readEntityTimeline", Tag: "lifecycles", Summary: "Read an entity's events, refusals, effects and answers, newest first.", Roles: readers,
 		More: "Their order is that of the database: a refusal comes after the event whose version it found."}, readEntityTimeline)
 	add(a, route{Method: http.MethodPost, Path: entity + "/steps/{stepKey}", ID: "fireStep", Tag: "lifecycles", Summary: "Fire a step of an entity.",
 		Roles: operators, Also: http.StatusAccepted, Idempotency: table.AsOperation,

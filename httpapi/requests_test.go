@@ -85,3 +85,46 @@ func TestRequestsOfAnOperation(t *testing.T) {
 		}
 	}, invoices(nil))
 }
+
+// Verifies that a timeline has the answers of keyed requests right after the event that ended their operation, once however often
+// they are repeated, with and without a claim.
+func TestAnswersInTheTimeline(t *testing.T) {
+	eachTestAPI(t, elsewhereWithKeys, func(t *testing.T, d *testAPI) {
+		_, secret := d.newKey("default", keys.Admin, 0)
+		d = d.as(secret)
+		for _, step := range []string{"close", "void"} {
+			path := "lifecycles/invoice/entities/" + step
+			d.want(d.ask("POST", "lifecycles/invoice/entities", wire.NewEntity{ID: &step}, nil), 201, "")
+			for range 2 {
+				d.want(d.ask("POST", path+"/steps/"+step, wire.Fire{Requester: "admin", Input: []byte(`{}`)}, nil, "Idempotency-Key", "fire-"+step), 200, "")
+			}
+			d.ask("POST", path+"/steps/"+step, wire.Fire{Requester: "admin", Input: []byte(`{}`)}, nil, "Idempotency-Key", "late-"+step)
+			var stored wire.StoredRequests
+			d.want(d.ask("GET", "requests/fire-"+step, nil, &stored), 200, "")
+			for _, limit := range []string{"1", "50"} {
+				found := all[wire.TimelineEntry](d, path+"/timeline?limit="+limit)
+				var order []string
+				for _, e := range found {
+					switch {
+					case e.Answer != nil:
+						order = append(order, "answer")
+						if a := e.Answer; a.ID != stored.Requests[0].ID || a.State != "operation" || a.Operation != stored.Requests[0].Operation {
+							t.Errorf("%s: got answer %+v, want %+v", step, a, stored.Requests[0])
+						}
+					case e.Event != nil:
+						order = append(order, e.Event.Name)
+					case e.Refusal != nil:
+						order = append(order, "refusal")
+					}
+				}
+				want := "refusal answer settled/" + step + " claimed created"
+				if step == "void" {
+					want = "refusal answer settled/void created"
+				}
+				if got := strings.Join(order, " "); got != want {
+					t.Errorf("%s: got %q, want %q", step, got, want)
+				}
+			}
+		}
+	}, invoices(nil))
+}

@@ -16,7 +16,7 @@ import (
 )
 
 func (a *API) timelineRoutes() {
-	add(a, route{Method: http.MethodGet, Path: "timeline", ID: "readTimeline", Tag: "streams", Summary: "Read the events, refusals and effects of any stream, newest first.", Roles: readers,
+	add(a, route{Method: http.MethodGet, Path: "timeline", ID: "readTimeline", Tag: "streams", Summary: "Read the events, refusals, effects and answers of any stream, newest first.", Roles: readers,
 		More: "The stream may be a history, such as $run/{id} or $scope/{kind}/{id}."}, readTimeline)
 	add(a, route{Method: http.MethodGet, Path: "races", ID: "listRaces", Tag: "streams", Summary: "List the workspace's refused writes, newest first, grouped by what they lost to.", Roles: readers,
 		More: "The limit is a number of refusals. A race with more refusals than fit on a page continues on the next one."}, listRaces)
@@ -103,6 +103,10 @@ func (c *call) timeline(from paged, stream string) (wire.List[wire.TimelineEntry
 		case e.Refusal != nil:
 			x := refusalShape(*e.Refusal)
 			w.Refusal = &x
+		case e.Answer != nil:
+			x := c.storedRequest(*e.Answer)
+			x.Withheld, x.Response = x.Withheld || x.Response != nil, nil // only admins may read it, as part of the request
+			w.Answer = &x
 		default:
 			x := e.Effect
 			w.Effect = &wire.TimelineEffect{Operation: x.Operation, Epoch: x.Epoch, BegunAt: shapes.At(x.BegunAt),

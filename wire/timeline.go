@@ -42,11 +42,12 @@ type Winner struct {
 	At      *Time  `json:"at"`
 }
 
-// TimelineEntry is an event, a refusal or an effect. Exactly one of the fields is set.
+// TimelineEntry is an event, a refusal, an effect or an answer. Exactly one of the fields is set.
 type TimelineEntry struct {
 	Event   *Event          `json:"event,omitempty"`
 	Refusal *Refusal        `json:"refusal,omitempty"`
 	Effect  *TimelineEffect `json:"effect,omitempty"`
+	Answer  *StoredRequest  `json:"answer,omitempty" doc:"A request with an idempotency key. The response to it is the outcome of the operation that the next entry, an event, ended."`
 }
 
 // TimelineEffect is an effect of an operation.

@@ -35,11 +35,22 @@ func timelineTable(all []wire.TimelineEntry) *table {
 			t.add(number64(e.Event.Version), e.Event.Name, at(e.Event.At), e.Event.Actor, string(e.Event.Data))
 		case e.Refusal != nil:
 			t.add("", "refused: "+e.Refusal.Action, at(e.Refusal.At), e.Refusal.Actor, refusedText(e.Refusal))
+		case e.Answer != nil:
+			t.add("", "answer: "+e.Answer.Route, at(e.Answer.At), "", answerText(e.Answer))
 		case e.Effect != nil:
 			t.add("", "effect: "+e.Effect.Name, at(e.Effect.BegunAt), "", e.Effect.State+" "+string(e.Effect.Result))
 		}
 	}
 	return t
+}
+
+// answerText says what a caller was told.
+func answerText(q *wire.StoredRequest) string {
+	text := q.State
+	if q.Status != 0 {
+		text += fmt.Sprint(" ", q.Status)
+	}
+	return text + " operation " + q.Operation + ", stored request " + q.ID
 }
 
 // refusedText says why a write was refused, and whom it lost to.

@@ -1,10 +1,10 @@
 // Package timeline reads what happened to an object, in the order of the database: the events of its stream, the
-// writes that it refused, and the effects of its operations. It also reads races: refusals, grouped by what they
+// writes that it refused, the effects of its operations, and the answers that callers got. It also reads races: refusals, grouped by what they
 // lost to.
 //
 // No clock decides the order. A statement that refuses a write reads the version of the row that it has locked, so
 // a refusal comes after the event of that version and before the next. An effect comes before the event that ended its
-// last attempt, which has its operation and epoch.
+// last attempt, which has its operation and epoch. An answer comes after the event that ended its operation.
 package timeline
 
 import (
@@ -19,15 +19,17 @@ import (
 	"github.com/holdfast-go/holdfast/internal/effects"
 	"github.com/holdfast-go/holdfast/internal/entities"
 	"github.com/holdfast-go/holdfast/internal/events"
+	"github.com/holdfast-go/holdfast/internal/idempotency"
 	"github.com/holdfast-go/holdfast/internal/refusals"
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
-// Entry is one of: an event, a refusal, an effect.
+// Entry is one of: an event, a refusal, an effect, an answer.
 type Entry struct {
 	Event   *events.Event
 	Refusal *refusals.Refusal
 	Effect  *Effect
+	Answer  *idempotency.Request // whose response is the outcome of the operation of the next entry, an event
 }
 
 // Effect is an effect of an operation.
@@ -63,10 +65,13 @@ func (e Entry) Cursor() Cursor {
 type attempt struct {
 	Operation string `json:"operation"`
 	Epoch     int64  `json:"epoch"`
+	Note      struct {
+		Operation string `json:"operation"` // of a step without a claim
+	} `json:"note"`
 }
 
 // Read returns a part of the timeline of a stream, the latest first: limit events and refusals, and the effects
-// among them.
+// and answers among them.
 func Read(ctx context.Context, d store.Doer, stream string, from Cursor, limit int) ([]Entry, error) {
 	before := &refusals.Refusal{Version: from.Version, ID: from.ID}
 	last := from.Version
@@ -110,7 +115,11 @@ func Read(ctx context.Context, d store.Doer, stream string, from Cursor, limit i
 		if err != nil {
 			return nil, err
 		}
-		all = append(append(all, Entry{Event: e}), ended...)
+		answers, err := answersOf(whole, d, e)
+		if err != nil {
+			return nil, err
+		}
+		all = append(append(append(all, answers...), Entry{Event: e}), ended...)
 	}
 	if moreRefused || moreHappened {
 		store.Enough(ctx) // the last read may not have been the one that was cut
@@ -144,6 +153,31 @@ func effectsOf(ctx context.Context, d store.Doer, e *events.Event, current bool)
 		}
 	}
 	return all, err
+}
+
+// mostAnswers limits the answers of an operation: each is a request with another idempotency key.
+const mostAnswers = 100
+
+// answersOf returns the answers of the operation that an event ended, if it was requested with an idempotency key.
+func answersOf(ctx context.Context, d store.Doer, e *events.Event) ([]Entry, error) {
+	var a attempt
+	if !endsOperation(e.Name) || json.Unmarshal(e.Data, &a) != nil {
+		return nil, nil
+	}
+	operation := cmp.Or(a.Operation, a.Note.Operation)
+	if operation == "" {
+		return nil, nil
+	}
+	found, err := idempotency.ListByOperation(ctx, d, operation, "", mostAnswers)
+	all := make([]Entry, len(found))
+	for i := range found {
+		all[i].Answer = &found[i]
+	}
+	return all, err
+}
+
+func endsOperation(event string) bool {
+	return event == entities.EventReleased || strings.HasPrefix(event, "settled/") || strings.HasPrefix(event, "failed/")
 }
 
 // Race is a group of refusals that lost to the same operation or, if that is not known, to the same event.
