@@ -169,6 +169,14 @@ func (n *silentNode) goOn(t *testing.T, within time.Duration, happens func()) {
 func (n *silentNode) check(t *testing.T) {
 	t.Helper()
 	n.finish()
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Log(query[string](t, n.watcher, `SELECT coalesce(string_agg(row_to_json(f)::text, E'\n'), '') FROM (
+				SELECT f.*, now() AS now FROM holdfast.follow f WHERE f.holder IS NOT NULL OR f.due > f.watermark) f`))
+			t.Log(query[string](t, n.watcher, `SELECT coalesce(string_agg(concat_ws(' | ', pid, application_name, state, wait_event, now() - xact_start, left(query, 80)), E'\n'), '')
+				FROM pg_stat_activity WHERE datname = current_database()`))
+		}
+	})
 	for _, w := range n.writers {
 		w.check(t, n.hf)
 		names := wantGapless(t, n.hf, w.name)

@@ -246,6 +246,83 @@ func TestAWorkerStopsAfterAnOutage(t *testing.T) {
 	})
 }
 
+// unanswered is an engine on which the first end of a lease is committed, and its response comes late.
+type unanswered struct {
+	*engine.Engine
+	first, second sync.Once
+	committed     atomic.Bool
+	renewed       chan struct{} // closed by the first renewal after that
+	respond       chan struct{}
+}
+
+func (u *unanswered) wait() {
+	u.first.Do(func() {
+		u.committed.Store(true)
+		<-u.respond
+	})
+}
+
+func (u *unanswered) Update(ctx context.Context, f func(context.Context, *store.Tx) error) error {
+	err := u.Engine.Update(ctx, f)
+	u.wait()
+	return err
+}
+
+func (u *unanswered) Do(ctx context.Context, c store.Command) error {
+	late := u.committed.Load()
+	err := u.Engine.Do(ctx, c)
+	switch name := c.Decl().Name; {
+	case strings.HasPrefix(name, "reactions.ack"):
+		u.wait()
+	case late && name == "reactions.renew":
+		u.second.Do(func() { close(u.renewed) })
+	}
+	return err
+}
+
+// TestALateResponseDoesNotDelayItsStream verifies that the next event of a stream is delivered at once, although the node
+// still waits for the response to the end of the lease before: no body hangs there.
+func TestALateResponseDoesNotDelayItsStream(t *testing.T) {
+	t.Parallel()
+	for name, writes := range map[string]bool{"with a write": true, "without": false} {
+		t.Run(name, func(t *testing.T) { each(t, func(t *testing.T, s testDB) { lateResponse(t, s, writes) }) })
+	}
+}
+
+func lateResponse(t *testing.T, s testDB, writes bool) {
+	hf := s.open(t)
+	d, other := define("r", ""), define("other", "^none$")
+	d.Lease, other.Lease = time.Hour, 300*time.Millisecond // the shortest lease sets the pace of renewals
+	register(t, hf, d)
+	register(t, hf, other)
+	u := &unanswered{Engine: engine.Of(hf), renewed: make(chan struct{}), respond: make(chan struct{})}
+	w := &reactions.Worker{Engine: u, Hub: engine.Of(hf).Hub(), Log: slog.New(slog.DiscardHandler), Name: "n", MaxConcurrency: 4}
+	var delivered atomic.Int64
+	body := func(_ context.Context, x *reactions.Delivery) error {
+		delivered.Add(1)
+		if writes {
+			x.Commit(func(context.Context, *store.Tx) error { return nil })
+		}
+		return nil
+	}
+	for _, h := range []*reactions.Handler{{Definition: d, Timeout: time.Hour, Body: body}, {Definition: other, Timeout: time.Hour, Body: body}} {
+		if err := w.Add(h); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	var working sync.WaitGroup
+	working.Go(func() { w.Run(ctx) })
+	defer working.Wait()
+	defer stop()
+	defer close(u.respond)
+	emit(t, hf, "s", "a")
+	waitForPosition(t, hf, "r", "s", "is handled", handled(0))
+	<-u.renewed // it found that the lease had ended
+	emit(t, hf, "s", "a")
+	testkit.Eventually(t, "the next event is delivered although the first response has not come", func() bool { return delivered.Load() == 2 })
+}
+
 // TestADeadlockWithARebuildBlocksNothing verifies that a rebuild and a worker which lock
 // the reaction's rows and a user table in opposite order both finish, and that the
 // deadlock is no failure of the event.

@@ -14,6 +14,7 @@ import (
 // tries once.
 func (w *Worker) end(l *Lease, e End) {
 	defer w.untrack(l)
+	w.inBody(l, false)
 	for pause := 10 * time.Millisecond; ; pause *= 2 {
 		o := w.recordOne(e)
 		switch {

@@ -104,16 +104,29 @@ func (w *Worker) commit(ctx context.Context, l *Lease, d *Delivery, last bool) (
 		e.Done = l.Handled()
 	}
 	if len(d.commits) == 0 {
+		w.inBody(l, false)
 		_, err := AckOne(ctx, w.Engine, e)
 		return err
 	}
 	return w.Engine.Update(ctx, func(ctx context.Context, tx *store.Tx) error {
+		w.inBody(l, true)
 		if err := d.Apply(ctx, tx); err != nil {
 			return err
 		}
+		w.inBody(l, false)
 		_, err := AckOne(ctx, tx, e)
 		return err
 	})
+}
+
+// inBody records whether code of the handler runs. Only then does a lost lease leave a body that may hang. If the lease was
+// ended by a commit whose response has not arrived, the next event can be served here at once.
+func (w *Worker) inBody(l *Lease, yes bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if g := w.held[l]; g != nil {
+		g.begun = yes
+	}
 }
 
 // failed ends a lease whose event failed.
