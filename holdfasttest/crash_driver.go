@@ -94,7 +94,7 @@ func (d *crashDriver) run() {
 	single := singles(len(points))
 	calls, others := split(single, points)
 	if d.slow { // on SQLite, all of them run
-		calls = d.sample(calls, testlevel.Pick(8, 0, 0))
+		calls = d.sample(calls, testlevel.Pick(5, 0, 0))
 	}
 	one := d.cases(workers, append(calls, d.sample(others, d.mostSingles())...))
 	all := one
@@ -102,7 +102,7 @@ func (d *crashDriver) run() {
 		for _, w := range workers {
 			w.keep = true
 		}
-		all = append(all, d.cases(workers, d.sample(pairs(one), testlevel.Pick(testlevel.Share(4), 100, 0)))...)
+		all = append(all, d.cases(workers, d.sample(pairs(one), testlevel.Pick(testlevel.Share(3), 40, 0)))...)
 	}
 	d.report(all)
 	took := clock.Since(begun)
@@ -128,7 +128,7 @@ func split(all [][]crash.Strike, points []crash.Point) (calls, others [][]crash.
 // long as on SQLite.
 func (d *crashDriver) mostSingles() int {
 	if d.slow {
-		return testlevel.Pick(testlevel.Share(3), 40, 0)
+		return testlevel.Pick(testlevel.Share(3), 25, 0)
 	}
 	return testlevel.Pick(testlevel.Share(10), 0, 0)
 }

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/holdfast-go/holdfast/internal/testlevel"
 )
 
 // cost is what a statement reads: blocks, and rows that scans returned or filtered out. Index entries that an index scan
@@ -264,11 +266,11 @@ func TestAPollDoesNotWalkOverWhatIsNotDue(t *testing.T) {
 				}
 			}
 		}
-		grow(t, conn, notDue, 251, 8000)
+		grow(t, conn, notDue, 251, testlevel.Pick(3000, 8000, 8000))
 		flat("with an old plan", true)
 		execute(t, conn, `ANALYZE`)
 		flat("with a new plan", true)
-		grow(t, conn, dueElsewhere, 2, 4000)
+		grow(t, conn, dueElsewhere, 2, testlevel.Pick(1500, 4000, 4000))
 		flat("with much that is due in another workspace", false)
 	})
 }

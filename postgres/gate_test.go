@@ -156,6 +156,7 @@ func (g *gatehouse) all() (left int64) {
 		left++
 		g.t.Run(v, func(t *testing.T) {
 			left--
+			testlevel.Variant(t, 2)
 			mine := *g
 			mine.t = t
 			mine.each(v, testlevel.Rand(t).IntN)
@@ -188,9 +189,9 @@ func (g *gatehouse) each(v string, intn func(int) int) {
 	}
 }
 
-// expiries returns whether the leases expire: at level test one of the two.
+// expiries returns whether the leases expire: one of the two, and both at level crash.
 func expiries(intn func(int) int) []bool {
-	return testlevel.Pick([]bool{intn(2) == 0}, []bool{false, true}, []bool{false, true})
+	return testlevel.Pick([]bool{intn(2) == 0}, []bool{intn(2) == 0}, []bool{false, true})
 }
 
 // some returns the calls to pair one with: at level test a few of them.

@@ -225,7 +225,7 @@ func waitUntilNone(t *testing.T, what string, left func() int) {
 		if clock.Since(since) > 30*time.Second {
 			t.Fatalf("no progress for 30 s: %d %s", least, what)
 		}
-		_ = clock.Wait(context.Background(), 10*time.Millisecond)
+		_ = clock.Wait(context.Background(), 50*time.Millisecond)
 	}
 }
 

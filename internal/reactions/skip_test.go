@@ -123,12 +123,12 @@ func TestNothingIsSkippedOrRepeated(t *testing.T) {
 				group.Go(func() { holdOpen(ctx, t, s, a, w, i, level) })
 			}
 		}
-		testkit.Eventually(t, "many events are written", func() bool { return w.count.Load() > 30 })
+		testkit.Eventually(t, "many events are written", func() bool { return w.count.Load() > 15 })
 		c := s.node(t, j.once("late", false), j.once("now", true))
 		w.late.Store(true)
 		_ = clock.Wait(ctx, testlevel.Pick(0, time.Second, time.Minute))
 		from := w.count.Load()
-		testkit.Eventually(t, "many events are written after the registration", func() bool { return w.count.Load() > from+30 })
+		testkit.Eventually(t, "many events are written after the registration", func() bool { return w.count.Load() > from+15 })
 		stop()
 		group.Wait()
 		total := 0
