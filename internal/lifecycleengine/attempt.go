@@ -26,13 +26,13 @@ type attempt struct {
 	*bound
 	at      store.Partition
 	entity  entities.Entity // as passed to the body
-	claim   string          // the claim status
+	claim   string          // the status while claimed: the claim status, or the one that the claim keeps
 	step    *lifecycleconfig.Step
 	lease   time.Duration
 	since   time.Time // this node's clock before the lease was taken
 	meta    events.Meta
 	opaque  bool // the body as a whole is one effect
-	resumed bool // an earlier attempt was abandoned
+	resumed bool // taken as a due operation: an earlier attempt may have acted
 	// How the attempt ended: its lease was lost, or another caller ended it the same way before; the lease
 	// may have expired by the node's clock; it was given back.
 	lost, ranOut, gaveBack bool

@@ -19,13 +19,14 @@ import (
 
 // unfinished is an attempt that did not succeed.
 type unfinished struct {
-	err, cause error
-	results    []entities.Result
-	outcome    string
-	reported   bool // the body reported the outcome itself, or has not begun
-	park       bool // another attempt would not help
-	probed     bool // a probe reported that no earlier attempt acted
-	unchecked  bool // the validation did not pass: the action has not begun, and so has not failed
+	err       error // of the body, or of settling
+	cause     error // why the body's context ended, if it did
+	results   []entities.Result
+	outcome   string // as returned by decide
+	reported  bool   // the body reported the outcome itself, or has not begun
+	park      bool   // another attempt would not help
+	probed    bool   // a probe reported that no earlier attempt acted
+	unchecked bool   // the validation did not pass: the action has not begun, and so has not failed
 }
 
 // Limits for resuming an operation whose body failed after an effect began: the number of

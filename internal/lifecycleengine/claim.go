@@ -49,7 +49,7 @@ func (l *Lifecycle) Claim(ctx context.Context, e *engine.Engine, id, step, as st
 	}
 	t, found, err := s.claim(ctx, r)
 	if refusal(err) {
-		s.note(ctx, r, found, err)
+		s.recordRefusal(ctx, r, found, err)
 	}
 	if err != nil {
 		return nil, err

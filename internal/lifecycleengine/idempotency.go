@@ -64,7 +64,7 @@ func (s *bound) underKey(ctx context.Context, r *request, do func(context.Contex
 		slot.End()
 		return e, nil
 	}
-	second := refusal(err) || fault.CodeOf(err) == fault.KeyInFlight
+	second := refusal(err) || fault.CodeOf(err) == fault.KeyInFlight // another execution may have come first
 	if !pointed && !second {
 		return e, err
 	}

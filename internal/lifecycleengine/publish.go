@@ -21,10 +21,11 @@ import (
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
-// lookBack is how far a node looks back for lifecycles that other nodes published, in ms: a
-// transaction that began earlier may commit later.
 const (
-	lookBack  = 60_000
+	// lookBack is how far a node looks back for lifecycles that other nodes published, in ms: a
+	// transaction that began earlier may commit later.
+	lookBack = 60_000
+	// learnPage is the number of lifecycles that a node reads at once.
 	learnPage = 500
 )
 

@@ -25,7 +25,7 @@ import (
 // it as a body in a program would: the same statement decides, on the same row. A step whose
 // validation is also served by workers has two stages and is handed over twice.
 //
-// At every moment the claim has an owner or a way to proceed: it is leased, and the janitor
+// At every moment the claim has a holder or a way to proceed: it is leased, and the janitor
 // reverts it if the lease expires; or it is due and waits for a worker, until the janitor
 // withdraws it at the step's timeout; or a worker has leased it.
 
@@ -107,7 +107,7 @@ func (r Remote) take(ctx context.Context, d store.Doer, c remote.Claim, limit in
 	taken, err := entities.TakeDue(ctx, d, at.Shard, a)
 	all := make([]remote.Task, 0, len(taken))
 	for _, x := range taken {
-		t, failed := r.giveOut(ctx, d, at, x, c.Lease)
+		t, failed := r.handOut(ctx, d, at, x, c.Lease)
 		if failed != nil { // its lease expires, and it is taken again
 			r.Engine.Log().Warn("failed to hand out a task", "lifecycle", x.Lifecycle, "entity", x.ID, "operation", x.Claim.Operation, "error", failed)
 			continue
@@ -117,9 +117,9 @@ func (r Remote) take(ctx context.Context, d store.Doer, c remote.Claim, limit in
 	return all, err
 }
 
-// giveOut creates the task for an operation that was taken. An opaque body counts as a begun effect
+// handOut creates the task for an operation that was taken. An opaque body counts as a begun effect
 // from here on, because the worker is about to receive the task.
-func (r Remote) giveOut(ctx context.Context, d store.Doer, at store.Partition, x entities.Resumed, lease time.Duration) (remote.Task, error) {
+func (r Remote) handOut(ctx context.Context, d store.Doer, at store.Partition, x entities.Resumed, lease time.Duration) (remote.Task, error) {
 	s, err := registryOf(r.Engine).find(ctx, x.Lifecycle)
 	if err != nil {
 		return remote.Task{}, err
@@ -233,7 +233,7 @@ func lostTask(h remote.Lease) *fault.Error { return lease.Lost("task "+h.ID, h.E
 // returned to the caller that fired the step.
 func (r Remote) Complete(ctx context.Context, h remote.Lease, done remote.Result) (remote.Ended, error) {
 	e, err := r.complete(ctx, h, done)
-	lost := fault.CodeOf(err) == fault.LeaseLost // an operator may have ended it the same way since then
+	lost := fault.CodeOf(err) == fault.LeaseLost // endedBefore clears it, also if it was an operator that ended the step this way
 	x, err := r.endedBefore(ctx, h, e, err, func(r ref, was AttemptEnd) bool {
 		return was.How == EndedSuccess && r.stage == stageAction || was.How == EndedQueued && (r.stage == stageValidation || r.probe)
 	})
