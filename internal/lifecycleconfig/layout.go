@@ -18,8 +18,8 @@ import (
 // The steps follow Sugiyama: reverse the edges that lead back, rank by the longest path, order
 // each column for few crossings, then move the slots up and down towards their neighbours.
 type layout struct {
-	boxes  []*box // the statuses, in the order of declaration
-	layers [][]*box
+	boxes  []*box   // the statuses, in the order of declaration
+	layers [][]*box // the columns, from left to right
 	routes []*route
 	loops  []*route // edges from a status to itself
 
@@ -30,8 +30,8 @@ type layout struct {
 type box struct {
 	vertex *vertex // nil for a slot
 	label  string  // a slot's label, or ""
-	layer  int
-	order  int // in its layer
+	layer  int     // its column
+	order  int     // in its column, from the top
 
 	x, y, w, h  float64 // the left edge, the middle, the size
 	left, right []*box  // neighbours
@@ -88,7 +88,7 @@ func textWidth(s string) (w float64) {
 func (l *layout) direct(all []*edge, byName map[string]*box) {
 	for _, e := range all {
 		r := &route{edge: e, boxes: []*box{byName[e.from], byName[e.to]}}
-		if e.way == revert {
+		if e.role == revert {
 			r.turn()
 		}
 		if e.from == e.to {
