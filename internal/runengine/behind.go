@@ -45,20 +45,20 @@ type trail struct {
 	tip      ClaimedStep // the step whose body runs
 	renewed  time.Time   // a time before the lease of the anchor was taken or last renewed
 	waiting  []behind
-	unsaved  int           // ends that wait or are in flight
-	size     int           // and their size in bytes
-	timer    *time.Timer   // until waiting is sent
-	flight   chan struct{} // closed when the records in flight have ended; nil without any
-	moved    chan struct{} // closed when the next record has ended
-	err      error         // why the trail has ended
-	unwanted context.CancelCauseFunc
+	unsaved  int                     // ends that wait or are in flight
+	size     int                     // and their size in bytes
+	timer    *time.Timer             // until waiting is sent
+	flight   chan struct{}           // closed when the records in flight have ended; nil without any
+	moved    chan struct{}           // closed when the next record has ended
+	err      error                   // why the trail has ended
+	unwanted context.CancelCauseFunc // stops the body that runs
 }
 
 // behind is the end of a step that is recorded behind.
 type behind struct {
 	plannedEnd
 	done Done
-	last bool // the trail does not expect the next step
+	last bool // the next step, if there is one, does not belong to the trail
 }
 
 func (b *behind) size() int { return len(b.output) + len(b.beginInput) + len(b.state) + len(b.memo) }

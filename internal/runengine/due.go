@@ -230,7 +230,7 @@ func (k *Executor) TakeDue(ctx context.Context, d store.Doer, a Ask) (taken []Cl
 // sweepLimit limits the rows that one sweep handles.
 const sweepLimit = 500
 
-// Expire ends expired leases, each as a crash of its holder, and returns their number: in a
+// Expire ends expired leases, each as a crash of its holder or a lost hand-out, and returns their number: in a
 // workspace, or in all workspaces of a shard.
 func (k *Executor) Expire(ctx context.Context, d store.Doer, at store.Partition) (freed int, err error) {
 	all, err := expiredVerb.DoAt(ctx, d, at, sweepLimit)

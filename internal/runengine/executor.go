@@ -56,8 +56,8 @@ type StoredDefinition struct {
 }
 
 type definitionsArgs struct {
-	behind string
-	limit  int
+	after string
+	limit int
 }
 
 var (
@@ -72,7 +72,7 @@ var (
 		func(id string, args *store.Args) { args.Text("definition", id) }, scanDefinition)
 	definitionsVerb = store.NewVerb(store.Decl{Name: "runs.list_definitions", Lane: store.Read}, nil,
 		func(a definitionsArgs, args *store.Args) {
-			args.Text("after", a.behind)
+			args.Text("after", a.after)
 			args.Int("limit", int64(a.limit))
 		}, scanDefinition)
 )
@@ -119,8 +119,8 @@ func Definition(ctx context.Context, d store.Doer, id string) (StoredDefinition,
 }
 
 // Definitions returns the definitions after a cursor, in the order of their ids.
-func Definitions(ctx context.Context, d store.Doer, behind string, limit int) ([]StoredDefinition, error) {
-	return definitionsVerb.Do(ctx, d, definitionsArgs{behind: behind, limit: limit})
+func Definitions(ctx context.Context, d store.Doer, after string, limit int) ([]StoredDefinition, error) {
+	return definitionsVerb.Do(ctx, d, definitionsArgs{after: after, limit: limit})
 }
 
 // definition returns a compiled definition, from the cache if possible.
@@ -196,9 +196,10 @@ type Start struct {
 	Declared *workflow.Definition
 	Input    []byte // JSON; nil means {}
 	Key      string // the idempotency key, or ""
-	Holder   string
-	Lease    time.Duration
-	Local    LocalHandlers
+	// Holder takes the first step, for Lease, if Local has its handler.
+	Holder string
+	Lease  time.Duration
+	Local  LocalHandlers
 }
 
 // Start starts a run. If the key was used before with the same definition and input, it returns that

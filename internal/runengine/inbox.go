@@ -139,7 +139,7 @@ func scanApproval(all *[]Approval, r store.Row) error {
 	return err
 }
 
-// Send puts a signal into a run's inbox and reports whether it is new. A finished run accepts no
+// Send stores a signal for a run and reports whether it is new. A finished run accepts no
 // signals: the error is [fault.InvalidTransition]. The same id with different content returns
 // [fault.Conflict].
 func Send(ctx context.Context, d store.Doer, s Signal) (fresh bool, err error) {
@@ -214,16 +214,16 @@ func GetApproval(ctx context.Context, d store.Doer, id string) (Approval, error)
 }
 
 // Approvals returns the approvals after a cursor, filtered by status and run; "" matches all.
-func Approvals(ctx context.Context, d store.Doer, status, run, behind string, limit int) ([]Approval, error) {
+func Approvals(ctx context.Context, d store.Doer, status, run, after string, limit int) ([]Approval, error) {
 	all := append([]string{"", "pending", "expired"}, Decisions...)
 	if !slices.Contains(all, status) {
 		return nil, fault.New(fault.Validation, "status must be one of %s, got %q", strings.Join(all[1:], ", "), status)
 	}
 	a := approvalsArgs{status: status, limit: limit}
-	if behind != "" {
+	if after != "" {
 		var ok bool
-		if a.visited, ok = cutID(approvalPrefix, behind); !ok {
-			return nil, fault.New(fault.Validation, "the cursor %q does not belong to this list: use the cursor of the previous page", behind)
+		if a.visited, ok = cutID(approvalPrefix, after); !ok {
+			return nil, fault.New(fault.Validation, "the cursor %q does not belong to this list: use the cursor of the previous page", after)
 		}
 	}
 	verb := approvalsVerb
@@ -287,7 +287,8 @@ func decide(ctx context.Context, d store.Doer, id string, v Decision) (Approval,
 	return now, err
 }
 
-// Inbox is a position among the signals that no step has taken; the zero value is the start.
+// Inbox is a position among the signals that no step has taken; the zero value is the start. It has nothing to do with
+// package inbox.
 type Inbox struct {
 	nth                  int
 	unwoken              bool // the current step of the run waits for this signal, but was not woken
@@ -316,7 +317,7 @@ var listUntakenSignalsVerb = store.NewVerb(store.Decl{Name: "runs.list_untaken_s
 // Rouse reads a page of a shard's signals that no step has taken, and wakes the runs that wait for
 // one of them. It returns the number of woken runs and the next position, which is the zero value
 // after the last page. A signal and the wake-up of its step are one transaction, so only older
-// versions can have left such runs.
+// versions of Holdfast can have left such runs.
 func (k *Executor) Rouse(ctx context.Context, d store.Doer, shard int16, after Inbox) (woken int, next Inbox, err error) {
 	page, err := listUntakenSignalsVerb.DoAt(ctx, d, store.Partition{Shard: shard}, after)
 	for _, x := range page {

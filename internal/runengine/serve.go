@@ -162,7 +162,7 @@ func (w *Worker) serve(ctx context.Context, l ClaimedStep, t *trail) (next Claim
 	body := k.Start(effects.With(wanted, j))
 	var done Done
 	if err == nil {
-		err = k.Held(body) // it may have waited for its turn
+		err = k.Held(body) // time has passed since the lease was taken
 	}
 	started := err == nil
 	if started {
@@ -307,8 +307,8 @@ func (w *Worker) failed(ctx context.Context, l *ClaimedStep, failure error, j *e
 			return w.Executor.Release(ctx, w.Engine, l, l.Step.Safety == opaque, results)
 		}
 	}
-	_, over := errors.AsType[*unfired](failure)
-	return w.Executor.Fail(ctx, w.Engine, l, Failure{Message: failure.Error(), Final: fault.IsNonRetryable(failure), Reported: !unreported, Unfired: over, Results: results})
+	_, noEffect := errors.AsType[*unfired](failure)
+	return w.Executor.Fail(ctx, w.Engine, l, Failure{Message: failure.Error(), Final: fault.IsNonRetryable(failure), Reported: !unreported, Unfired: noEffect, Results: results})
 }
 
 // late reports the calls of a body that has lost its lease. An opaque body is itself a call, unless

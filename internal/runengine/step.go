@@ -28,9 +28,10 @@ type Ended struct {
 	Output  []byte
 	Patches [][]byte // merge patches of the run's state, applied in this order; empty ones are skipped
 	Results []Result
-	Holder  string
-	Lease   time.Duration
-	Local   LocalHandlers
+	// Holder takes the next step, for Lease, if Local has its handler.
+	Holder string
+	Lease  time.Duration
+	Local  LocalHandlers
 	// Whole refuses the end with [effects.ErrOpen] if an effect has an unknown outcome.
 	Whole bool
 }
