@@ -18,9 +18,9 @@ type cancelItemsArgs struct {
 
 type cancelledItems struct {
 	applied         bool
-	found           string // fine, none, missing, full
-	flipped, refund int64
-	last, left      int64
+	found           string // fine, none (no such batch is being cancelled), missing (no wallet), full (the refund would overflow it)
+	flipped, refund int64  // how many items were cancelled, and their charges
+	last, left      int64  // the number of the last of them, and how many items are left
 }
 
 type scheduleCheckArgs struct {
@@ -50,12 +50,13 @@ type Swept struct {
 	Shard            int16
 	Workspace, Batch string
 	Key, State       string
-	Sweeps, Epoch    int64
+	Sweeps           int64 // how often its cleanup was taken; the epoch of the cleanup's lease
+	Epoch            int64 // of the item
 	Input, Output    []byte
 	Dirty            bool // false for the final check after the handler's timeout
 	Late             bool // a worker may still work on the item
 	Handler          string
-	Undo, Artifacts  bool
+	Undo, Artifacts  bool      // the options of its batch
 	Until            time.Time // the end of the lease
 }
 
@@ -196,7 +197,7 @@ type Sweep struct {
 	Lease     time.Duration
 	Limit     int
 	Kind      string   // "worker" selects only items that workers undo
-	Undoes    []string // handlers
+	Undoes    []string // the handlers whose items it can undo
 	URLs      bool     // also items that handlers at URLs undo
 	Artifacts bool
 }

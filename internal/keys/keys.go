@@ -130,6 +130,7 @@ var (
 		})
 )
 
+// row returns the name of a key's row, for verbs that lock it.
 func row(id string) string { return "key/" + id }
 
 // lifetime converts to milliseconds, rounded up, so that no key expires early. It returns nil, no expiry, if d is 0.

@@ -36,7 +36,7 @@ var refused = fault.New(fault.Auth, "the API key is missing or invalid: send a v
 type Ring struct {
 	d     store.Doer
 	now   func() time.Time // of this node; only used for the age of cache entries
-	dummy string
+	dummy string           // the hash for unknown ids, which matches no secret
 
 	mu      sync.Mutex
 	known   map[string]*entry
@@ -48,9 +48,9 @@ type Ring struct {
 type entry struct {
 	key   Key // without an id if there is no such key
 	hash  string
-	good  bool
-	at    time.Time // start of the read
-	lasts time.Duration
+	good  bool          // neither revoked nor expired when it was read
+	at    time.Time     // start of the read
+	lasts time.Duration // from at
 }
 
 // pendingRead is a read in flight. Its result is set before done is closed.
@@ -64,8 +64,8 @@ type pendingRead struct {
 type found struct {
 	result
 	hash string
-	good bool
-	left int64 // in ms; -1 without expiry
+	good bool  // neither revoked nor expired
+	left int64 // until its expiry, in ms; -1 without expiry
 }
 
 // findVerb finds a key before its workspace is known.

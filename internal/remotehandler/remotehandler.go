@@ -84,8 +84,8 @@ func (h Handler) Check() error {
 }
 
 // Put creates or replaces a handler in the context's workspace, and reports
-// whether it was created. It raises the registry's revision, so that every node
-// reads the declaration before its next write.
+// whether it was created. It raises the revision of the workspace's registry, so that
+// every node reads the declaration before its next write.
 func Put(ctx context.Context, tx *store.Tx, h Handler) (created bool, err error) {
 	if err := h.Check(); err != nil {
 		return false, err

@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/wake"
 )
 
-// Worker is the part of a node that takes the due steps of a set of handlers, in all workspaces, and runs a body for each. It
+// Worker is a loop of a node that takes the due steps of a set of handlers, in all workspaces, and runs a body for each. It
 // continues with the next step of a run, if one of its handlers serves it, without releasing the
 // run in between.
 type Worker struct {

@@ -127,7 +127,7 @@ func (r *replay) add(e events.Event) error {
 	return nil
 }
 
-// edit repeats an edit. The state stays unknown after an event of a version that did not record its edits.
+// edit repeats an edit. The state stays unknown after an event of a version of Holdfast that did not record its edits.
 func (r *replay) edit(name string, c change) error {
 	op := Op{name: name, field: c.Field, key: c.Key, value: c.Value}
 	switch name {

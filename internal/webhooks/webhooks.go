@@ -4,7 +4,7 @@
 // reaction. The HTTP API sends the messages; this package does not use [net/http].
 //
 // The secrets that sign messages are stored sealed ([seal.Box]). Each change writes an
-// event to the webhook's history stream, whose head is the webhook's row.
+// event to the webhook's history stream, whose head is the version in the webhook's row.
 package webhooks
 
 import (
@@ -161,6 +161,7 @@ var (
 		})
 )
 
+// row returns the name of a webhook's row, for verbs that lock it.
 func row(id string) string { return "webhook/" + id }
 
 func emission(id, name string) store.Emission {
