@@ -89,7 +89,7 @@ func (l *layout) direct(all []*edge, byName map[string]*box) {
 	for _, e := range all {
 		r := &route{edge: e, boxes: []*box{byName[e.from], byName[e.to]}}
 		if e.role == revert {
-			r.turn()
+			r.reverse()
 		}
 		if e.from == e.to {
 			l.loops = append(l.loops, r)
@@ -110,7 +110,7 @@ func (l *layout) direct(all []*edge, byName map[string]*box) {
 	}
 }
 
-func (r *route) turn() {
+func (r *route) reverse() {
 	slices.Reverse(r.boxes)
 	r.flip = !r.flip
 }
@@ -128,7 +128,7 @@ func (d *direction) visit(b *box) {
 	d.state[b] = 1
 	for _, r := range d.out[b] {
 		if to := r.boxes[1]; d.state[to] == 1 {
-			r.turn()
+			r.reverse()
 		} else {
 			d.visit(to)
 		}

@@ -63,14 +63,14 @@ func (b *registry) poll(ctx context.Context, r *resuming) (found bool, err error
 		if err != nil {
 			return found, err
 		}
-		found = found || !r.rounds[shard].Whole()
+		found = found || !r.rounds[shard].Whole() // more workspaces have work: poll again
 		byWorkspace := make(map[string][]lease.Turn)
 		for _, t := range b.servedTurns(turns) {
 			byWorkspace[t.Workspace] = append(byWorkspace[t.Workspace], t)
 		}
 		workspaces := slices.Sorted(maps.Keys(byWorkspace))
-		lease.InTurn(&r.capacity.Order, workspaces, func(w string) string { return w })
-		for i, w := range workspaces { // each gets an equal part, rounded up, of what the earlier ones left
+		lease.InTurn(&r.capacity.Order, workspaces, func(w string) string { return w }) // first the one served longest ago
+		for i, w := range workspaces {                                                  // each gets an equal part, rounded up, of what the earlier ones left
 			some, err := b.takeFrom(ctx, shard, r, lease.Share{Workspace: w}, (r.capacity.Left()-1)/(len(workspaces)-i)+1, entities.ResumeArgs{Turns: byWorkspace[w], Leases: leases, Holder: b.engine.Node()})
 			found = found || some
 			if err != nil {
@@ -171,13 +171,14 @@ func (b *registry) resumeOne(ctx context.Context, shard int16, r entities.Resume
 		e, err = t.try(ctx)
 	}
 	if err != nil {
-		log.Warn("resumed operation did not succeed", "outcome", outcomeOf(err), "error", err)
+		log.Warn("resumed operation did not succeed", "outcome", outcomeField(err), "error", err)
 		return
 	}
 	log.Info("resumed operation succeeded", "status", e.Status)
 }
 
-func outcomeOf(err error) any {
+// outcomeField returns the field "outcome" of an error, or nil.
+func outcomeField(err error) any {
 	if f, ok := errors.AsType[*fault.Error](err); ok {
 		return f.Fields["outcome"]
 	}

@@ -106,8 +106,8 @@ func (s *bound) request(ctx context.Context, id, step, as string, o FireOptions)
 	return &request{id, step, as, steps, o}, err
 }
 
-// retryExpired runs do, and runs it again if an expired lease was in its way: that lease is ended first, as
-// the janitor would do.
+// retryExpired calls do, and calls it again if an expired lease was in its way: that lease is ended in between, as by
+// the janitor.
 func (s *bound) retryExpired(ctx context.Context, do func() (entities.Entity, error)) (entities.Entity, error) {
 	e, err := do()
 	if fault.CodeOf(err) != fault.ClaimFailed || !e.Claim.Expired {

@@ -133,7 +133,8 @@ func (d *publishedSet) serve(workflow, name string, def reactions.Definition) er
 	if served {
 		return nil
 	}
-	h := &reactions.Handler{Every: true, Definition: def, Kind: "http", Timeout: 2 * remotehandler.Longest,
+	h := &reactions.Handler{Every: true, Definition: def, Kind: "http",
+		Timeout: 2 * remotehandler.Longest, // never reached: the body has the timeout of its handler
 		Ready: func() bool {
 			urls := d.urls.Load()
 			return urls != nil && (*urls)[name] && d.servesEverywhere(workflow)

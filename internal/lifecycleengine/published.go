@@ -102,7 +102,7 @@ func (d *publishedSet) boundTo(ctx context.Context, name string) (*bound, error)
 		return nil, err
 	}
 	if now.revision == 0 || now.origin != originAPI {
-		return nil, unknown(name)
+		return nil, noLifecycle(name)
 	}
 	s, err := d.build(ctx, []byte(now.config), nil)
 	if err != nil {
@@ -120,7 +120,8 @@ func (d *publishedSet) boundTo(ctx context.Context, name string) (*bound, error)
 	return s, nil
 }
 
-func unknown(name string) error {
+// noLifecycle returns the error for a name that no lifecycle has.
+func noLifecycle(name string) error {
 	return fault.New(fault.NotFound, "lifecycle %q does not exist", name)
 }
 

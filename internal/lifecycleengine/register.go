@@ -77,17 +77,17 @@ func (s *bound) registerOnce(ctx context.Context, replace bool) error {
 	return nil
 }
 
-// registerAll brings the config into force in every workspace that it is for and in every
-// workspace with another config. There may be many workspaces, and most of them do not
-// change when a node starts: they are registered on first use.
+// registerAll brings the config into force in the workspaces of initialSpaces and, if it is for every
+// workspace, in those that have another config. There may be many others, in which nothing changes
+// when a node starts: there, it is registered on first use.
 func (s *bound) registerAll(ctx context.Context) error {
 	spaces := s.initialSpaces()
 	shards, err := store.Shards(ctx, s.engine)
 	for _, shard := range shards {
-		behind, failed := listOutdatedVerb.DoAt(ctx, s.engine, store.Partition{Shard: shard}, listOutdatedArgs{s.config.Workflow, s.text})
+		outdated, failed := listOutdatedVerb.DoAt(ctx, s.engine, store.Partition{Shard: shard}, listOutdatedArgs{s.config.Workflow, s.text})
 		err = errors.Join(err, failed)
 		if len(s.workspaces) == 0 {
-			spaces = append(spaces, behind...)
+			spaces = append(spaces, outdated...)
 		}
 	}
 	if err != nil {
@@ -182,7 +182,7 @@ func tableFault(workflow, message string) error {
 
 // change replaces a config. If the change could strand entities, it is announced first. An
 // announcement by another node is reused, because a second one would only make the other
-// node start over: nodes that bring the same config concurrently finish it together.
+// node start over: nodes that register the same config concurrently finish the change together.
 func (s *bound) change(ctx context.Context, at store.Partition, now, next inForce) error {
 	was := now.claimsInForce()
 	if now.first() { // no earlier config to differ from

@@ -95,7 +95,7 @@ func (b *registry) find(ctx context.Context, name string) (*bound, error) {
 		return b.published.boundTo(ctx, name)
 	}
 	if s == nil || len(s.workspaces) > 0 && !slices.Contains(s.workspaces, store.WorkspaceOf(ctx)) {
-		return nil, unknown(name)
+		return nil, noLifecycle(name)
 	}
 	return s, nil
 }

@@ -91,13 +91,13 @@ func (p *builtinTable) end(ctx context.Context, at store.Partition, a entities.E
 		if changed = err == nil && !again; !changed || e.Claim.Phase != entities.Free {
 			return err
 		}
-		return all(ctx, tx, commits)
+		return runCommits(ctx, tx, commits)
 	})
 	return committed(e, changed, err), err
 }
 
-// all runs the commits of a body.
-func all(ctx context.Context, tx *store.Tx, commits []commit) error {
+// runCommits runs the commits of a body.
+func runCommits(ctx context.Context, tx *store.Tx, commits []commit) error {
 	for _, f := range commits {
 		if err := f(ctx, tx); err != nil {
 			return &commitError{err}
@@ -122,7 +122,7 @@ func (p *builtinTable) move(ctx context.Context, a entities.TransitionArgs, comm
 			return err
 		}
 		changed = true
-		return all(ctx, tx, commits)
+		return runCommits(ctx, tx, commits)
 	})
 	return committed(e, changed, err), err
 }

@@ -201,7 +201,7 @@ func (o *userTable) end(ctx context.Context, at store.Partition, a entities.EndA
 			return errors.Join(err, o.refresh(ctx, tx, &e))
 		}
 		if e.Claim.Phase == entities.Free {
-			if err := all(ctx, tx, commits); err != nil {
+			if err := runCommits(ctx, tx, commits); err != nil {
 				return err
 			}
 		}
@@ -265,7 +265,7 @@ func (o *userTable) move(ctx context.Context, a entities.TransitionArgs, commits
 		if err := o.swap(ctx, tx, a.ID, row.Status, a.To, expected); err != nil {
 			return err
 		}
-		if err := all(ctx, tx, commits); err != nil {
+		if err := runCommits(ctx, tx, commits); err != nil {
 			return err
 		}
 		now, err := o.row(ctx, tx, a.ID)

@@ -23,7 +23,7 @@ type plan struct {
 	Events  []event   `json:"events"`
 	Saw     *saw      `json:"saw,omitempty"`
 	Actor   string    `json:"actor,omitempty"` // of a command or resolution
-	// Plain means that the plan involves no effects, signals or approvals.
+	// Plain means that the plan involves no effects, signals or approvals. (A plain move, in plain.go, has no plan.)
 	Plain bool `json:"plain"`
 }
 

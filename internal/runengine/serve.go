@@ -288,6 +288,7 @@ func runCommit(ctx context.Context, tx *store.Tx, f Commit) (err error) {
 	return f(ctx, tx)
 }
 
+// failed records the end of a body that returned an error: as a failure, or as what the error stands for.
 func (w *Worker) failed(ctx context.Context, l *ClaimedStep, failure error, j *effects.Journal, stopping bool) (ClaimedStep, error) {
 	results, _, doubt := restOf(j)
 	if pass, ok := errors.AsType[passing](failure); ok {
