@@ -182,7 +182,7 @@ func advance(ctx context.Context, d store.Doer, at store.Partition, x due) error
 	}
 	later := scheduleCheckArgs{id: x.id, version: all[0].Version, delay: -time.Millisecond}
 	if err != nil {
-		later.delay, later.message = maxPause/12, lease.Plain(err.Error())
+		later.delay, later.message = maxPause/12, lease.Plain(err.Error()) // in 5 seconds
 	}
 	_, failed = scheduleCheckVerb.DoAt(ctx, d, at, later)
 	return errors.Join(err, failed)

@@ -86,7 +86,7 @@ func (d *publishedSet) boundTo(ctx context.Context, name string) (*bound, error)
 	if err != nil {
 		return nil, err
 	}
-	g, err := e.Registry(ctx, at, true) // the cached revision may be outdated
+	g, err := e.Registry(ctx, at, true) // read now: the cached revision may be outdated
 	if err != nil {
 		return nil, err
 	}

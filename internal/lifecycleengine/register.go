@@ -137,7 +137,7 @@ func (s *bound) register(ctx context.Context, replace bool) error {
 		if err := s.checkSameTable(now); err != nil {
 			return err
 		}
-		if now.revision > 0 && !replace {
+		if now.revision > 0 && !replace { // the config in force stays
 			return s.revertStaleChange(ctx, at, now)
 		}
 		now.origin = s.origin()

@@ -150,6 +150,7 @@ func (o *userTable) takeOnce(ctx context.Context, a entities.ClaimArgs, also fun
 		return e, events.Moved(a.Lifecycle+" "+a.ID, *a.ExpectVersion, e.Version)
 	}
 	from, expected := e.Status, e.Version
+	// swap checks the version of the user's row; the companion row has versions of its own.
 	a.ExpectVersion, a.Choices = nil, map[string]entities.Choice{from: choice}
 	changed := false
 	err = o.bound.engine.Update(ctx, func(ctx context.Context, tx *store.Tx) error {
@@ -248,6 +249,7 @@ func (o *userTable) move(ctx context.Context, a entities.TransitionArgs, commits
 			With("status", row.Status).With("version", row.Version)
 	}
 	expected := a.ExpectVersion
+	// swap checks the version of the user's row; the companion row has versions of its own, and no data.
 	a.From, a.ExpectVersion, a.Data = []string{row.Status}, nil, nil
 	changed := false
 	err = o.bound.engine.Update(ctx, func(ctx context.Context, tx *store.Tx) error {

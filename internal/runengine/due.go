@@ -125,7 +125,7 @@ type wanted struct {
 	limit    int
 }
 
-// each polls each workspace whose turn it is; all is the result without turns.
+// each polls each workspace whose turn it is; all are the steps that a poll of all workspaces found.
 func (f *Finder) each(ctx context.Context, d store.Doer, shard int16, w wanted, all []ClaimedStep) (_ []ClaimedStep, more bool, err error) {
 	if f.rounds == nil {
 		f.rounds = make(map[int16]*lease.Round)

@@ -161,7 +161,7 @@ func (k *Executor) cache(d store.Doer, key definitionKey, p *compiled) {
 	k.all[key] = p
 }
 
-// ensure stores a definition if it is not stored yet, and returns it compiled. A cached definition is stored.
+// ensure stores a definition if it is not stored yet, and returns it compiled. A cached definition is known to be stored.
 func (k *Executor) ensure(ctx context.Context, d store.Doer, at store.Partition, def *workflow.Definition) (*compiled, error) {
 	key := definitionKey{at, def.ID()}
 	k.mu.Lock()
@@ -371,8 +371,8 @@ func (k *Executor) try(ctx context.Context, d store.Doer, l *ClaimedStep, by Tak
 	return *l, errChanged
 }
 
-// holding applies a plan under a lease, and retries it while the run changes otherwise. It fails only
-// if the lease is lost.
+// holding applies a plan under a lease, and retries it while others change the run. If the lease is lost, it returns
+// [fault.LeaseLost].
 func (k *Executor) holding(ctx context.Context, d store.Doer, l *ClaimedStep, by Taker, f func(*planner) error) (ClaimedStep, error) {
 	if !l.taken && l.Step.Holder == "" || l.Step.Status != Running {
 		return *l, lostStep(l)

@@ -23,7 +23,8 @@ type plan struct {
 	Events  []event   `json:"events"`
 	Saw     *saw      `json:"saw,omitempty"`
 	Actor   string    `json:"actor,omitempty"` // of a command or resolution
-	// Plain means that the plan involves no effects, signals or approvals. (A plain move, in plain.go, has no plan.)
+	// Plain means that the plan involves no effects, signals or approvals, so that a faster statement applies it. (A plain
+	// move, in plain.go, has no plan at all.)
 	Plain bool `json:"plain"`
 }
 
@@ -68,7 +69,7 @@ type touch struct {
 	Ms        int64   `json:"ms"`
 	Uncertain bool    `json:"uncertain"`
 	Over      bool    `json:"over"`
-	Clear     bool    `json:"clear"` // of Step.Fired
+	Clear     bool    `json:"clear"` // clears Step.Fired
 	Safety    *string `json:"safety,omitempty"`
 	Unknown   *string `json:"unknown,omitempty"`
 	Timeout   *int64  `json:"timeout,omitempty"` // in ms
@@ -130,7 +131,7 @@ type event struct {
 
 // Limits of runs.
 const (
-	// MaxVisits limits the steps of a run, so that an endless loop ends.
+	// MaxVisits limits the visits of all steps of a run, so that an endless loop ends.
 	MaxVisits = 10_000
 	// maxInstantSteps limits how many steps that end as soon as they begin are taken in one move.
 	maxInstantSteps = 200

@@ -100,7 +100,7 @@ type ServedRun struct {
 	// Done is closed when the worker has left the run.
 	Done chan struct{}
 	key  runKey
-	run  Run // as the worker left it, or as it took it if it lost it; read after Done
+	run  Run // as the worker left it or, if the worker lost its lease, as it was when taken; read after Done
 }
 
 type runKey struct{ workspace, id string }
