@@ -68,8 +68,9 @@ func (t *attempt) settle(ctx context.Context, w *work, results []entities.Result
 	return e, err
 }
 
-// giveBack ends an attempt that is not done. The entity is reverted or, if an effect was begun,
-// the operation waits for another attempt or for an operator.
+// giveBack ends an attempt that is not done. The entity is reverted, or moves to the step's failed
+// status, if it has one; but if an effect was begun, the operation waits for another attempt or for an
+// operator.
 func (t *attempt) giveBack(ctx context.Context, u unfinished) (entities.Entity, error) {
 	args := entities.EndArgs{Ticket: t.entity.Ticket(), How: entities.Back, Results: u.results, Event: "released", Outcome: u.outcome, Message: messageOf(u.err),
 		Delay: pauseAfter(t.entity.Claim.Failures), MaxRetries: maxResumes, Meta: t.meta}

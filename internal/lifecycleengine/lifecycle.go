@@ -1,8 +1,8 @@
 // Package lifecycleengine runs lifecycles: it claims entities, runs the handlers of their steps and recovers from crashes.
 // Package lifecycle wraps it for entities of one Go type. The HTTP API uses it directly: here, data is JSON.
 //
-// Its files form layers, and each layer calls only those below it (internal/archtest lists and checks them). From the
-// lowest to the highest:
+// Its files form layers, and each layer calls mostly those below it (internal/archtest lists the layers and limits the
+// exceptions). From the lowest to the highest:
 //
 //   - A [Lifecycle] is a config with its handlers (lifecycle.go, steps.go, entity.go, body.go).
 //   - A bound lifecycle belongs to an engine. Its entity store is Holdfast's own table (table.go) or a table of the user's

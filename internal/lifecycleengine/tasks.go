@@ -351,7 +351,8 @@ func (t *task) passed(ctx context.Context) (entities.Entity, error) {
 }
 
 // Fail ends a step that is not done. Invalid refuses the step. If an effect was begun, the step is
-// retried unless the failure is Final; if none was begun, the entity is reverted.
+// retried unless the failure is Final; if none was begun, the entity is reverted, or moves to the
+// step's failed status.
 func (r Remote) Fail(ctx context.Context, h remote.Lease, why remote.Failure) (remote.Ended, error) {
 	e, err := r.fail(ctx, h, why)
 	return r.endedBefore(ctx, h, e, err, func(_ ref, was AttemptEnd) bool {
