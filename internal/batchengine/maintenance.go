@@ -33,7 +33,7 @@ type scheduleCheckArgs struct {
 type due struct {
 	workspace, id string
 	version       int64
-	cancel        bool
+	cancel        bool // a cancel was requested
 }
 
 type takeCleanupArgs struct {
@@ -70,8 +70,8 @@ type markCleanedArgs struct {
 }
 
 type cleaned struct {
-	n    int64
-	over bool
+	n    int64 // items recorded
+	over bool  // the batch may have ended
 }
 
 type markCleanupFailedArgs struct {

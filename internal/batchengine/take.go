@@ -109,7 +109,7 @@ type takeArgs struct {
 
 type taking struct {
 	applied   bool
-	items     string
+	items     string // a JSON list of [key, epoch, input, failures, crashes]
 	until     time.Time
 	timeout   int64
 	artifacts bool

@@ -256,7 +256,7 @@ type lastEvent struct {
 	Operation string `json:"operation"`
 	Outcome   string `json:"outcome"`
 	Message   string `json:"message"`
-	Effects   int    `json:"effects"`
+	Effects   int    `json:"effects"` // how many happened or may have happened
 	Note      *struct {
 		Operation string          `json:"operation"`
 		Output    json.RawMessage `json:"output"`

@@ -14,7 +14,7 @@ import (
 
 // inForce is the config in force in a workspace.
 type inForce struct {
-	revision int64
+	revision int64  // of this config, not of the workspace's registry; 0 if there is none
 	statuses string // a JSON list
 	config   string // its text
 	wanted   string // during an announced change, the statuses of the next config; else ""

@@ -159,7 +159,8 @@ func (s *bound) checkSameTable(now inForce) error {
 }
 
 // checkTableUnshared refuses a table that another published lifecycle of the workspace uses: two lifecycles would not
-// exclude each other. The transaction holds the registry's row, so no other config is published meanwhile.
+// exclude each other. The transaction has locked the row of the workspace's registry, so no other config is published
+// meanwhile.
 func (s *bound) checkTableUnshared(ctx context.Context, tx *store.Tx) error {
 	if s.bound == nil || s.config.Table == nil {
 		return nil
@@ -219,8 +220,8 @@ func (s *bound) change(ctx context.Context, at store.Partition, now, next inForc
 	return errors.Join(err, s.revertChange(ctx, at, revision, now))
 }
 
-// put writes a config and raises the registry's revision in the same transaction. If it brings a config into force, was
-// is the one before, for the audit.
+// put writes a config and raises the revision of the workspace's registry in the same transaction. If it brings a config
+// into force, was is the one before, for the audit; otherwise was is nil.
 func (s *bound) put(ctx context.Context, at store.Partition, expected int64, c inForce, was *inForce) (revision int64, err error) {
 	err = s.withNewRevision(ctx, func(ctx context.Context, tx *store.Tx) error {
 		var err error
@@ -257,7 +258,7 @@ func (s *bound) revertChange(ctx context.Context, at store.Partition, revision i
 	})
 }
 
-// withNewRevision runs f in a transaction that raises the registry's revision.
+// withNewRevision runs f in a transaction that raises the revision of the workspace's registry.
 func (s *bound) withNewRevision(ctx context.Context, f func(context.Context, *store.Tx) error) error {
 	return s.engine.Update(ctx, func(ctx context.Context, tx *store.Tx) error {
 		if _, err := store.Raise(ctx, tx); err != nil {

@@ -34,9 +34,9 @@ type entityStore interface {
 // recovery is a claim whose lease expired, and how to release it.
 type recovery struct {
 	entities.Lapsed
-	claim  string // the claim status
+	claim  string // the status in which it is held; see heldIn
 	resume bool   // the operation may be resumed
-	note   []byte
+	note   []byte // of the event
 	also   commit // a write of the module's janitor if the entity is reverted; may be nil
 }
 

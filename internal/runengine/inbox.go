@@ -26,10 +26,11 @@ type Signal struct {
 }
 
 type signalled struct {
-	applied      bool
-	status, kind string
-	payload      []byte
-	version      int64
+	applied bool
+	status  string // of the run
+	kind    string // the type of the signal that the run already has under this id, or ""
+	payload []byte // of that signal
+	version int64
 }
 
 // Approval is a request for a decision, or the decision.
@@ -43,7 +44,7 @@ type Approval struct {
 	Content              []byte
 	ExpiresAt            time.Time
 	CreatedAt, DecidedAt time.Time
-	past                 bool
+	past                 bool // ExpiresAt has passed, by the database's clock
 }
 
 // Decision decides an approval. Actor is the authenticated actor; Label is a display name of the actor's choice.
@@ -290,10 +291,10 @@ func decide(ctx context.Context, d store.Doer, id string, v Decision) (Approval,
 // Inbox is a position among the signals that no step has taken; the zero value is the start. It has nothing to do with
 // package inbox.
 type Inbox struct {
-	nth                  int
+	nth                  int  // the signal's number on its page, from 1
 	unwoken              bool // the current step of the run waits for this signal, but was not woken
 	workspace, run, kind string
-	n                    int64
+	n                    int64 // orders the signals of a run
 }
 
 // inboxPage is how many signals one statement reads.
