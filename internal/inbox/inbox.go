@@ -1,7 +1,8 @@
 // Package inbox lists everything that needs a person or will not move by itself, in one workspace.
 //
-// Each kind is one statement, which finds its rows in an index of live rows, never among finished ones. The statement reads
-// at most [Cap] rows and one more, so that the counts are exact up to Cap and the list costs the same however much is left.
+// A kind is found by one statement, in an index of live rows, never among finished ones; the kinds about nodes come from the
+// reports of the nodes. The statement reads at most [Cap] rows and one more, so that the counts are exact up to Cap and the
+// list costs the same however much is left.
 // All kinds are then ordered by the time since when they wait, oldest first. If a kind has more entries than Cap, the list
 // has Cap of them, and shows others when these are gone.
 package inbox

@@ -163,7 +163,7 @@ func pauseAfter(failures int) time.Duration {
 	return clock.Jitter(pause)
 }
 
-// outcome returns the caller's error for an attempt that did not succeed.
+// outcome returns the error that the caller gets for an attempt that did not succeed.
 func (t *attempt) outcome(err error, outcome string, e entities.Entity) error {
 	if _, ok := errors.AsType[*panicked](err); ok {
 		return err

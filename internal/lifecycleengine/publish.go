@@ -101,7 +101,7 @@ func (d *publishedSet) poll(ctx context.Context) error {
 func (d *publishedSet) addKnown(p publishedConfig) error {
 	c, violations := lifecycleconfig.Parse([]byte(p.config))
 	if len(violations) > 0 {
-		return nil // published by a newer version of the program
+		return nil // published by a newer version of Holdfast
 	}
 	if !d.addRows(p, c) {
 		return nil // another node serves it
@@ -148,7 +148,7 @@ func (d *publishedSet) serve(workflow, name string, def reactions.Definition) er
 				return err
 			}
 			h := s.handlers[name]
-			if h == nil || h.body == nil { // the handler has just been redeclared
+			if h == nil || h.body == nil { // the handler has just been deleted, or declared as a worker
 				return &reactions.Snoozed{}
 			}
 			ctx, cancel := context.WithTimeout(ctx, cmp.Or(h.Timeout, lease.Timeout))

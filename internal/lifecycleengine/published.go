@@ -21,8 +21,8 @@ import (
 )
 
 // A lifecycle can also be published through the API, into one workspace. Its handlers are
-// then URLs or workers, declared in the same workspace, instead of functions of a program. The
-// data that is written is the same: a node reads the config and the handlers, builds the
+// then URLs or workers, declared in the same workspace, instead of functions of a program. Everything
+// else is the same as for a lifecycle of a program: a node reads the config and the handlers, builds the
 // lifecycle that a program would have defined, and uses it until the revision of the workspace's
 // registry changes. Every change of the config or the handlers raises the revision.
 
@@ -226,8 +226,8 @@ func (d *publishedSet) handler(kind string, s *bound, workspace string, h remote
 	return made
 }
 
-// probe asks a handler whether an earlier attempt acted. Any other response leaves this
-// open.
+// probe asks a handler whether an earlier attempt acted. If the response does not say so, this stays
+// unknown, and probe returns an error.
 func (d *publishedSet) probe(ctx context.Context, call RemoteCall) (RemoteAnswer, error) {
 	call.Kind = kindProbe
 	a, err := d.remote(ctx, call)
