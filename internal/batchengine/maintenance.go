@@ -53,7 +53,7 @@ type Swept struct {
 	Sweeps           int64 // how often its cleanup was taken; the epoch of the cleanup's lease
 	Epoch            int64 // of the item
 	Input, Output    []byte
-	Dirty            bool // false for the final check after the handler's timeout
+	Dirty            bool // false for the last sweep, a timeout after the cleanup, for what a late holder has left
 	Late             bool // a worker may still work on the item
 	Handler          string
 	Undo, Artifacts  bool      // the options of its batch
@@ -126,7 +126,7 @@ var (
 // cancelPage is the number of items that one transaction of the teardown cancels.
 const cancelPage = 500
 
-// cancelItems cancels the undecided items page by page until none is left.
+// cancelItems cancels the taken items without a decision, page by page, until none is left.
 func cancelItems(ctx context.Context, d store.Doer, at store.Partition, id string) error {
 	for after := int64(0); ; {
 		f, err := cancelItemsVerb.DoAt(ctx, d, at, cancelItemsArgs{id, after, cancelPage})

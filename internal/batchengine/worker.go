@@ -55,7 +55,7 @@ type Worker struct {
 func (w *Worker) Run(ctx context.Context) {
 	var bodies sync.WaitGroup
 	defer bodies.Wait()
-	again := "items/" + w.Name + "/" + w.Kind // wakes the worker when capacity is freed after a refusal
+	again := "items/" + w.Name + "/" + w.Kind // wakes the worker when capacity becomes free
 	capacity := lease.NewCapacity(w.MaxConcurrency, func() bool { return store.SingleWorkspace(w.Engine) }, func() { w.Hub.WakeHere(again) })
 	if w.ByHandler {
 		capacity.ByHandler()

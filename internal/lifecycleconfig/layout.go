@@ -15,7 +15,7 @@ import (
 // Rejected: curves from status to status with labels in the middle, because two curves that cross
 // hide each other's label.
 //
-// The steps follow Sugiyama: reverse the edges that lead back, rank by the longest path, order
+// The algorithm is Sugiyama's: reverse the edges that lead back, rank by the longest path, order
 // each column for few crossings, then move the slots up and down towards their neighbours.
 type layout struct {
 	boxes  []*box   // the statuses, in the order of declaration

@@ -69,8 +69,9 @@ func (b *registry) poll(ctx context.Context, r *resuming) (found bool, err error
 			byWorkspace[t.Workspace] = append(byWorkspace[t.Workspace], t)
 		}
 		workspaces := slices.Sorted(maps.Keys(byWorkspace))
-		lease.InTurn(&r.capacity.Order, workspaces, func(w string) string { return w }) // first the one served longest ago
-		for i, w := range workspaces {                                                  // each gets an equal part, rounded up, of what the earlier ones left
+		// The workspace served longest ago comes first. Each gets an equal share, rounded up, of what the earlier ones left.
+		lease.InTurn(&r.capacity.Order, workspaces, func(w string) string { return w })
+		for i, w := range workspaces {
 			some, err := b.takeFrom(ctx, shard, r, lease.Share{Workspace: w}, (r.capacity.Left()-1)/(len(workspaces)-i)+1, entities.ResumeArgs{Turns: byWorkspace[w], Leases: leases, Holder: b.engine.Node()})
 			found = found || some
 			if err != nil {

@@ -25,8 +25,8 @@ import (
 // it as a body in a program would: the same statement decides, on the same row. A step whose
 // validation is also served by workers has two stages and is handed over twice.
 //
-// At every moment the claim has a holder or a way to proceed: it is leased, and the janitor
-// reverts it if the lease expires; or it is due and waits for a worker, until the janitor
+// At every moment the claim has a holder or a way to proceed: the caller has leased it, and the
+// janitor releases it if the lease expires; or it is due and waits for a worker, until the janitor
 // withdraws it at the step's timeout; or a worker has leased it.
 
 // Remote hands out steps of lifecycles to workers.

@@ -51,7 +51,7 @@ type Approval struct {
 type Decision struct {
 	Decision, Actor, Label string
 	Content                []byte
-	// May returns an error if the actor may not decide for any of the requesters; nil allows all.
+	// May returns an error if the actor may not decide for any of the requesters; a nil May allows all.
 	May func(requesters []string) error
 }
 

@@ -82,9 +82,9 @@ func (c *planner) pass(delay time.Duration) {
 }
 
 // stopped ends a step that has done nothing, of a run that is to be cancelled.
-func (c *planner) stopped(why string) {
+func (c *planner) stopped(event string) {
 	c.touch(Cancelled, func(*touch) {})
-	c.emitStep(why, c.step.Name, c.step.Visit, nil)
+	c.emitStep(event, c.step.Name, c.step.Visit, nil)
 	c.cancelled()
 }
 

@@ -13,8 +13,8 @@
 // The files form layers, and each layer calls mostly those below it (internal/archtest lists the layers and limits the
 // exceptions). From the lowest to the highest: runs, their ids and reads (run.go, read.go); plans, which do not access the
 // database (plan.go, input.go, enter.go, moves.go); the executor, which applies them under the lease of a step (plain.go,
-// apply.go, journal.go, executor.go, step.go); signals, approvals and due steps (inbox.go, due.go); and the execution of steps, in this program or elsewhere
-// (behind.go, serve.go, worker.go, remote.go).
+// apply.go, journal.go, executor.go, step.go); signals, approvals and due steps (inbox.go, due.go); and the execution of
+// steps, in this program or elsewhere (behind.go, serve.go, worker.go, remote.go).
 package runengine
 
 import (

@@ -24,7 +24,8 @@ type Done struct {
 	Output  []byte
 	Patches [][]byte
 	Commits []Commit
-	// Whole means that others may have journaled effects: the step is not done if one of them is open.
+	// Whole is for a body that calls a URL, which may have journaled effects through the API: the step is not done if the
+	// outcome of one of them is unknown.
 	Whole bool
 }
 
@@ -269,7 +270,8 @@ func (w *Worker) ended(done Done, results []Result) Ended {
 	return Ended{Output: done.Output, Patches: done.Patches, Results: results, Holder: w.Name, Lease: w.lease(), Local: mine, Whole: done.Whole}
 }
 
-// restOf returns the results of effects that are not journaled yet.
+// restOf returns the results of effects that are not journaled yet, whether the outcome of an effect is unknown (open),
+// and whether only an operator can resolve it (doubt).
 func restOf(j *effects.Journal) (results []Result, open, doubt bool) {
 	rest, open, doubt := j.Rest()
 	for _, r := range rest {
@@ -329,7 +331,7 @@ func (w *Worker) late(ctx context.Context, l *ClaimedStep, done Done, failure er
 // pollAgain is the pause between polls for the outcome of a fired operation.
 const pollAgain = time.Second
 
-// pollElsewhere is the pause after a node without the lifecycle has passed on a transition.
+// pollElsewhere is the pause after a node that does not have the lifecycle has left a transition to others.
 const pollElsewhere = 5 * time.Second
 
 // Transit executes a transition: it fires once, under the step's lease, and then polls for the

@@ -35,7 +35,7 @@ type Env struct {
 	Input json.RawMessage // input: the run's input
 	State json.RawMessage // state: the run's state
 	Steps json.RawMessage // steps: output, status, error and visit by step name
-	Run   json.RawMessage // run: id, key and more
+	Run   json.RawMessage // run: id and key
 }
 
 // Expr is a compiled expression. It is safe for concurrent use.
