@@ -25,7 +25,7 @@ type Handler struct {
 	// probe.
 	OnUnknown string        `arg:"unknown"`
 	Timeout   time.Duration `arg:"timeout"` // 0 means the default
-	Secret    string        `arg:"secret"`  // sealed
+	Secret    string        `arg:"secret"`  // encrypted, by package seal
 	CreatedAt time.Time
 	UpdatedAt time.Time
 }

@@ -47,7 +47,7 @@ type Target struct {
 type target struct {
 	found          bool
 	url            string
-	secret, former string // sealed; former is the previous secret during an overlap, else ""
+	secret, former string // encrypted; former is the previous secret during an overlap, else ""
 }
 
 var (
