@@ -70,14 +70,14 @@ func listPending(ctx context.Context, d store.Doer, a listArgs) ([]Pending, erro
 	all := make([]Pending, 0, len(open))
 	for _, o := range open {
 		p := Pending{Operation: *operationOf(o)}
-		list, failed := effects.List(store.Whole(ctx), d, at, p.ID)
+		list, failed := effects.List(store.Whole(ctx), d, at, p.ID) // all effects, even beyond the budget of the read
 		if failed != nil {
 			return nil, failed
 		}
 		for _, x := range list {
 			p.Effects = append(p.Effects, Effect{x.Name, x.Ordinal, effects.Key(p.ID, x.Name, x.Ordinal), string(x.State), string(x.Policy), x.Result, x.BegunAt})
 		}
-		if all = append(all, p); store.Enough(ctx) {
+		if all = append(all, p); store.Enough(ctx) { // the budget of the read is exhausted
 			break
 		}
 	}

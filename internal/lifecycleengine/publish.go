@@ -134,7 +134,7 @@ func (d *publishedSet) serve(workflow, name string, def reactions.Definition) er
 		return nil
 	}
 	h := &reactions.Handler{Every: true, Definition: def, Kind: "http",
-		Timeout: 2 * remotehandler.Longest, // never reached: the body has the timeout of its handler
+		Timeout: 2 * remotehandler.Longest, // longer than any timeout of a handler, which the body applies
 		Ready: func() bool {
 			urls := d.urls.Load()
 			return urls != nil && (*urls)[name] && d.servesEverywhere(workflow)

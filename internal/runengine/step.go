@@ -170,7 +170,7 @@ type Failure struct {
 	Results []Result
 }
 
-// is reports whether a step failed this way; the message must be plain.
+// is reports whether a step failed this way; the message must be the result of [lease.Plain], as it is stored.
 func (f Failure) is(s Step) bool {
 	return (s.Status == Failed || s.Status == Waiting || s.Uncertain) && s.Error == f.Message
 }

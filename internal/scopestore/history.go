@@ -59,6 +59,7 @@ func GetAt(ctx context.Context, d store.Doer, kind, id string, version int64) (S
 		r.born = born[0]
 	}
 	for from := int64(0); from <= version; {
+		// A replay needs all events, even beyond the budget of the read.
 		page, err := events.Read(store.Whole(ctx), d, events.ReadArgs{Stream: Stream(kind, id), From: from, Limit: replayPage})
 		if err != nil {
 			return s, err
