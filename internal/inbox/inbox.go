@@ -2,9 +2,8 @@
 //
 // A kind is found by one statement, in an index of live rows, never among finished ones; the kinds about nodes come from the
 // reports of the nodes. The statement reads at most [Cap] rows and one more, so that the counts are exact up to Cap and the
-// list costs the same however much is left.
-// All kinds are then ordered by the time since when they wait, oldest first. If a kind has more entries than Cap, the list
-// has Cap of them, and shows others when these are gone.
+// list costs the same however much is left. All kinds are then ordered by the time since when they wait, oldest first. If a
+// kind has more entries than Cap, the list has Cap of them, and shows others when these are gone.
 package inbox
 
 import (
@@ -37,7 +36,7 @@ const (
 	UnservedVersion    Kind = "unservedVersion" // of a workflow
 	StalledJanitor     Kind = "stalledJanitor"
 	HeldUpRetention    Kind = "heldUpRetention"
-	OldSnapshot        Kind = "oldSnapshot"
+	OldSnapshot        Kind = "oldSnapshot" // of the database, held by an open transaction
 )
 
 // Kinds are all kinds.
@@ -52,7 +51,7 @@ const (
 	Patience = 15 * time.Second
 	// DeletedWithin is how long rows may outlive their retention before they are listed.
 	DeletedWithin = time.Hour
-	// SnapshotAge is the age from which on a snapshot of the database is listed.
+	// SnapshotAge is the age from which on a snapshot of the database, held by an open transaction, is listed.
 	SnapshotAge = 5 * time.Minute
 )
 

@@ -236,7 +236,7 @@ func Get(ctx context.Context, d store.Doer, id string) (Key, error) {
 // maxListed is the maximum length of a list.
 const maxListed = 1000
 
-// List returns keys of the context's workspace in the order of their ids, starting behind after,
+// List returns keys of the context's workspace in the order of their ids, after the given id,
 // including revoked and expired ones. A limit below 1 means 100.
 func List(ctx context.Context, d store.Doer, after string, limit int) ([]Key, error) {
 	if after != "" && !isID(after) {

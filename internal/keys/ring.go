@@ -14,8 +14,8 @@ import (
 const (
 	// cacheTTL is how long a read key is cached.
 	cacheTTL = 2 * time.Second
-	// readTimeout is the timeout of a read. Its result may be as old as the start of the read, so it
-	// must not take longer than a revocation may.
+	// readTimeout is the timeout of a read. Its result may be as old as the start of the read, so a
+	// read must not take longer than a revocation may take to have effect.
 	readTimeout = 4 * time.Second
 	// maxKnown and maxUnknown are the numbers of cached keys and of cached unknown ids. They are
 	// separate, so that guessing cannot evict valid keys.

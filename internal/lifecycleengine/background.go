@@ -59,6 +59,7 @@ func (b *registry) poll(ctx context.Context, r *resuming) (found bool, err error
 		if err := r.capacity.Wait(ctx); err != nil {
 			return found, nil
 		}
+		// the turns of workspaces that have due operations, except workspaces that have used up their capacity
 		turns, err := r.rounds[shard].Next(ctx, b.engine, entities.Turns, shard, slices.Collect(maps.Keys(leases)), r.capacity.ShutWorkspaces())
 		if err != nil {
 			return found, err

@@ -133,7 +133,7 @@ func (f *Finder) each(ctx context.Context, d store.Doer, shard int16, w wanted, 
 	if f.rounds[shard] == nil {
 		f.rounds[shard] = &lease.Round{Kind: w.kind}
 	}
-	var shut []string
+	var shut []string // workspaces that have used up their capacity
 	if f.Capacity != nil {
 		shut = f.Capacity.ShutWorkspaces()
 	}
