@@ -44,7 +44,9 @@ func Stored(space, user, key string) string {
 
 // Incoming identifies a request.
 type Incoming struct {
-	Owner          string     // the API key that alone may get the stored response: the id of the first key in its rotation chain; "" outside the HTTP API
+	// Owner is the API key that alone may get the stored response, by the id of the first key in its rotation chain; ""
+	// outside the HTTP API.
+	Owner          string
 	Method, Target string     // target is the path and the query
 	Conditions     [][]string // the values of If-Match and If-None-Match, on routes that support them
 	Body           []byte
