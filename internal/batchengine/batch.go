@@ -49,6 +49,9 @@ type Batch struct {
 	MaxConcurrency, Attempts, MaxCrashes int64
 	Timeout                              time.Duration
 	Artifacts, Sealed, CancelRequested   bool
+	// The items up to number Next have been taken at least once. Waiting to Flipped count only these: Waiting are due again,
+	// Flipped are cancelled, and Accepted are some of the succeeded ones. Dirty counts the failed and cancelled items that
+	// are not cleaned up yet.
 	Items, Next                          int64
 	Waiting, Running                     int64
 	Succeeded, Accepted, Failed, Flipped int64
@@ -118,9 +121,9 @@ type New struct {
 	Attempts       int64         `arg:"attempts"` // maximum number of failed attempts
 	MaxCrashes     int64         `arg:"allowed"`
 	Timeout        time.Duration `arg:"timeout"`
-	Undo           bool          `arg:"undo"`
-	Artifacts      bool          `arg:"artifacts"`
-	Open           bool
+	Undo           bool          `arg:"undo"`      // the handler undoes items that were started and then failed or were cancelled
+	Artifacts      bool          `arg:"artifacts"` // items may store artifacts
+	Open           bool          // not sealed: items may be added later
 	Items          []Work
 }
 
@@ -159,6 +162,7 @@ func ProgressTopic(id string) string { return "batch-progress/" + id }
 // CancelTopic returns the topic that is woken when a cancel of a batch is requested.
 func CancelTopic(id string) string { return "batch-cancelled/" + id }
 
+// row returns the name of a batch's row, for verbs that lock it.
 func row(id string) string { return "batch/" + id }
 
 type createArgs struct {
@@ -169,14 +173,14 @@ type createArgs struct {
 
 type found struct {
 	applied bool
-	what    string
+	what    string // made, there (the batch exists) or missing (the wallet does not)
 }
 
 type added struct {
 	applied bool
-	what    string
+	what    string // open, closed, other (an item with the same key differs), stale or missing (the batch does not exist)
 	added   int64
-	other   string
+	other   string // the key of that item
 }
 
 type addArgs struct {
@@ -187,7 +191,7 @@ type addArgs struct {
 
 type finalized struct {
 	applied, exists bool
-	taken           int64
+	taken           int64 // how many items were accepted
 	unknownKey      string
 }
 

@@ -18,9 +18,9 @@ type cancelItemsArgs struct {
 
 type cancelledItems struct {
 	applied         bool
-	found           string // fine, none, missing, full
-	flipped, refund int64
-	last, left      int64
+	found           string // fine, none (no such batch is being cancelled), missing (no wallet), full (the refund would overflow it)
+	flipped, refund int64  // how many items were cancelled, and their charges
+	last, left      int64  // the number of the last of them, and how many items are left
 }
 
 type scheduleCheckArgs struct {
@@ -33,7 +33,7 @@ type scheduleCheckArgs struct {
 type due struct {
 	workspace, id string
 	version       int64
-	cancel        bool
+	cancel        bool // a cancel was requested
 }
 
 type takeCleanupArgs struct {
@@ -50,12 +50,13 @@ type Swept struct {
 	Shard            int16
 	Workspace, Batch string
 	Key, State       string
-	Sweeps, Epoch    int64
+	Sweeps           int64 // how often its cleanup was taken; the epoch of the cleanup's lease
+	Epoch            int64 // of the item
 	Input, Output    []byte
-	Dirty            bool // false for the final check after the handler's timeout
+	Dirty            bool // false for the last sweep, a timeout after the cleanup, for what a late holder has left
 	Late             bool // a worker may still work on the item
 	Handler          string
-	Undo, Artifacts  bool
+	Undo, Artifacts  bool      // the options of its batch
 	Until            time.Time // the end of the lease
 }
 
@@ -69,8 +70,8 @@ type markCleanedArgs struct {
 }
 
 type cleaned struct {
-	n    int64
-	over bool
+	n    int64 // items recorded
+	over bool  // the batch may have ended
 }
 
 type markCleanupFailedArgs struct {
@@ -125,7 +126,7 @@ var (
 // cancelPage is the number of items that one transaction of the teardown cancels.
 const cancelPage = 500
 
-// cancelItems cancels the undecided items page by page until none is left.
+// cancelItems cancels the taken items without a decision, page by page, until none is left.
 func cancelItems(ctx context.Context, d store.Doer, at store.Partition, id string) error {
 	for after := int64(0); ; {
 		f, err := cancelItemsVerb.DoAt(ctx, d, at, cancelItemsArgs{id, after, cancelPage})
@@ -181,7 +182,7 @@ func advance(ctx context.Context, d store.Doer, at store.Partition, x due) error
 	}
 	later := scheduleCheckArgs{id: x.id, version: all[0].Version, delay: -time.Millisecond}
 	if err != nil {
-		later.delay, later.message = maxPause/12, lease.Plain(err.Error())
+		later.delay, later.message = maxPause/12, lease.Plain(err.Error()) // in 5 seconds
 	}
 	_, failed = scheduleCheckVerb.DoAt(ctx, d, at, later)
 	return errors.Join(err, failed)
@@ -196,7 +197,7 @@ type Sweep struct {
 	Lease     time.Duration
 	Limit     int
 	Kind      string   // "worker" selects only items that workers undo
-	Undoes    []string // handlers
+	Undoes    []string // the handlers whose items it can undo
 	URLs      bool     // also items that handlers at URLs undo
 	Artifacts bool
 }

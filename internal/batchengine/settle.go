@@ -99,19 +99,19 @@ type batchRef struct {
 // finishing is an item that waits to be settled.
 type finishing struct {
 	Finished
-	turn chan turn // with room for one: it is sent once
+	notice chan notice // buffered: one is sent
 }
 
-// turn ends the wait of an item: it is settled, or it settles itself, with others.
-type turn struct {
+// notice ends the wait of an item: it is settled, or it settles itself, perhaps with others.
+type notice struct {
 	settled bool
 	lead    []*finishing // the items to settle, if this one is to make the call
 }
 
 func (s *settler) settle(ctx context.Context, e store.Doer, f Finished) error {
 	ref := batchRef{f.partition(), f.Batch}
-	w := &finishing{f, make(chan turn, 1)}
-	mine := turn{lead: []*finishing{w}}
+	w := &finishing{f, make(chan notice, 1)}
+	mine := notice{lead: []*finishing{w}}
 	if !s.enter(ref, w) {
 		var err error
 		if mine, err = s.wait(ctx, ref, w); err != nil {
@@ -135,7 +135,7 @@ func (s *settler) settle(ctx context.Context, e store.Doer, f Finished) error {
 func together(ctx context.Context, e store.Doer, all []*finishing) (settled bool) {
 	defer func() {
 		for _, w := range all[1:] {
-			w.turn <- turn{settled: settled}
+			w.notice <- notice{settled: settled}
 		}
 	}()
 	items := make([]Finished, len(all))
@@ -162,10 +162,10 @@ func (s *settler) enter(ref batchRef, w *finishing) bool {
 	return false
 }
 
-// wait waits for an item's turn. If its context ends first, it withdraws.
-func (s *settler) wait(ctx context.Context, ref batchRef, w *finishing) (turn, error) {
+// wait waits for an item's notice. If its context ends first, it withdraws.
+func (s *settler) wait(ctx context.Context, ref batchRef, w *finishing) (notice, error) {
 	select {
-	case t := <-w.turn:
+	case t := <-w.notice:
 		return t, nil
 	case <-ctx.Done():
 	}
@@ -176,9 +176,9 @@ func (s *settler) wait(ctx context.Context, ref batchRef, w *finishing) (turn, e
 	}
 	s.mu.Unlock()
 	if i >= 0 {
-		return turn{}, ctx.Err()
+		return notice{}, ctx.Err()
 	}
-	return <-w.turn, nil // another item has included it in its call
+	return <-w.notice, nil // another item has included it in its call
 }
 
 // leave ends a call: the items that have finished meanwhile are next.
@@ -196,5 +196,5 @@ func (s *settler) leave(ref batchRef) {
 		n++
 	}
 	s.waiting[ref] = waiting[n:]
-	waiting[0].turn <- turn{lead: waiting[:n:n]}
+	waiting[0].notice <- notice{lead: waiting[:n:n]}
 }

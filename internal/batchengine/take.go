@@ -109,7 +109,7 @@ type takeArgs struct {
 
 type taking struct {
 	applied   bool
-	items     string
+	items     string // a JSON list of [key, epoch, input, failures, crashes]
 	until     time.Time
 	timeout   int64
 	artifacts bool
@@ -326,6 +326,7 @@ func Resume(ctx context.Context, d store.Doer, wallet string) error {
 	return err
 }
 
+// resume resumes the PAUSED batches that their wallets can pay for: those of one wallet, or all ("").
 func resume(ctx context.Context, d store.Doer, at store.Partition, wallet string) (n int, err error) {
 	const few = 500 // the sweep resumes the rest
 	all, err := listPayableVerb.DoAt(ctx, d, at, listPayableArgs{wallet, few})

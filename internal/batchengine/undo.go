@@ -13,7 +13,7 @@ import (
 
 // A remote handler undoes items of its batches that were started and then failed or were cancelled. The undo is the cleanup
 // of the item, under the lease of the cleanup, whose epoch is the number of sweeps. A node calls a URL in its own cleanup. For
-// workers, the cleanup is a task: whoever takes it holds the lease, and completing the task records the cleanup.
+// workers, the cleanup is a task: the worker that takes it holds the lease, and completing the task records the cleanup.
 
 // Cleanup has what an engine can do to clean up after items, besides the functions of the program. It is set before the
 // engine runs.

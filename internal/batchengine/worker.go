@@ -26,7 +26,7 @@ type Engine interface {
 // Commit adds writes to the transaction that ends an item.
 type Commit func(context.Context, *store.Tx) error
 
-// Worker takes items of some handlers in all workspaces, and runs a body for each.
+// Worker is a loop of a node that takes items of some handlers in all workspaces, and runs a body for each.
 type Worker struct {
 	Engine Engine
 	Hub    *wake.Hub
@@ -55,13 +55,13 @@ type Worker struct {
 func (w *Worker) Run(ctx context.Context) {
 	var bodies sync.WaitGroup
 	defer bodies.Wait()
-	again := "items/" + w.Name + "/" + w.Kind // wakes the worker when capacity is freed after a refusal
-	room := lease.NewCapacity(w.MaxConcurrency, func() bool { return store.SingleWorkspace(w.Engine) }, func() { w.Hub.WakeHere(again) })
+	again := "items/" + w.Name + "/" + w.Kind // wakes the worker when capacity becomes free
+	capacity := lease.NewCapacity(w.MaxConcurrency, func() bool { return store.SingleWorkspace(w.Engine) }, func() { w.Hub.WakeHere(again) })
 	if w.ByHandler {
-		room.ByHandler()
+		capacity.ByHandler()
 	}
 	p := wake.Poller{Hub: w.Hub, Topics: append([]string{again}, w.Topics...), Log: w.Log, WorkKinds: w.WorkKinds, Poll: func(ctx context.Context) (bool, error) {
-		return w.poll(ctx, room, &bodies)
+		return w.poll(ctx, capacity, &bodies)
 	}}
 	p.Run(ctx)
 }
@@ -70,7 +70,7 @@ func (w *Worker) Run(ctx context.Context) {
 func (w *Worker) WorkKinds() []wake.WorkKind { return wake.WorkKinds(wake.Batch, w.Handlers()...) }
 
 // poll takes items as far as there is capacity, and starts a body for each.
-func (w *Worker) poll(ctx context.Context, room *lease.Capacity, bodies *sync.WaitGroup) (found bool, err error) {
+func (w *Worker) poll(ctx context.Context, capacity *lease.Capacity, bodies *sync.WaitGroup) (found bool, err error) {
 	handlers := w.Handlers()
 	if len(handlers) == 0 {
 		return false, nil
@@ -80,14 +80,14 @@ func (w *Worker) poll(ctx context.Context, room *lease.Capacity, bodies *sync.Wa
 		return false, err
 	}
 	for _, shard := range shards {
-		if err := room.Wait(ctx); err != nil {
+		if err := capacity.Wait(ctx); err != nil {
 			return found, err
 		}
-		taken, err := w.take(ctx, Ask{Handlers: handlers, Limit: 1000, All: true, Shard: shard, Room: room})
+		taken, err := w.take(ctx, Ask{Handlers: handlers, Limit: 1000, All: true, Shard: shard, Room: capacity})
 		found = found || len(taken) > 0
 		for _, t := range taken {
 			bodies.Go(func() {
-				defer room.Free(t.share(), 1)
+				defer capacity.Free(t.share(), 1)
 				w.Serve(ctx, t)
 			})
 		}

@@ -14,7 +14,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
-// A Signer signs the ids of tasks that are handed out, and streams that are claimed by hand. A task
+// A Signer signs the ids of tasks that are handed out, and the leases of streams that a caller of the API claims for a
+// reaction ("by hand"). A task
 // id consists of readable names, and epochs can be guessed. So a caller that ends a task must prove
 // that the task was handed out under that epoch and for that handler. The signature proves it
 // without a write. Work that the server does itself is never signed, so no caller can end it.

@@ -35,7 +35,7 @@ func Read[T any](r *Reader, f *Fields[T], into *T, n *Node, path string) {
 	}
 }
 
-// Is refuses a value of another kind. wants completes the message, such as "x must be a number".
+// Is refuses a value of another kind. wants begins the message, such as "x must be a number".
 func (r *Reader) Is(n *Node, want Kind, path, wants string) bool {
 	if n.Kind != want && n.Kind != Refused {
 		r.Refuse(RuleType, path, n.At, "%s, got %s%s", wants, n.Kind, quoted(n, want))

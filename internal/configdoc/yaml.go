@@ -96,10 +96,10 @@ func (r *Reader) yamlSize(tokens token.Tokens) bool {
 // yamlDepth estimates the recursion depth of the parser: open brackets, columns at which a block
 // may have begun, and tags and anchors, which may follow each other without limit.
 type yamlDepth struct {
-	flow   int
-	marks  int
-	blocks []block
-	line   int
+	flow   int     // open brackets
+	marks  int     // all tags, anchors and directives so far
+	blocks []block // the blocks that contain the current token
+	line   int     // of the current token
 }
 
 type block struct {

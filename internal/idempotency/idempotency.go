@@ -23,7 +23,7 @@
 // Two Takes: a lock on the key decides. The second Take waits for the transaction of the first, and
 // then finds the row as that left it: held, if it was a Take on the engine; done, if it was a
 // complete transaction; absent, if it was rolled back, and then the second Take gets it. InCommand
-// has the same lock from its probe on, but does not wait for it: docs/decisions/044 lists the cases.
+// has the same lock from its first statement on, but does not wait for it: docs/decisions/044 lists the cases.
 //
 // A Take of an expired lease, and Finish by the old holder: the Take increments the epoch, so a
 // later Finish is refused. An earlier Finish is refused too, because the lease has expired. So no
@@ -52,9 +52,9 @@
 // only, so a row that it holds is the row that it wrote. Finish, Point, Answer: the epoch and the
 // values are already in the row. Repoint: the row points to the new operation, which belongs to one
 // caller. Free: an epoch is never reused, so there is nothing left to free. Only [Lease.Commit]
-// cannot be repeated, and so it runs only in transactions: a caller that finds the mark must not
-// repeat the marked work. Renew and Prune write the same again. InCommand has an event, that of its
-// work, which tells the outcome of both.
+// cannot be repeated, and so it runs only in transactions: a caller that finds its request marked as
+// done must not repeat the work. Renew and Prune write the same again. InCommand has an event, that
+// of its work, which tells whether both the work and the request were committed.
 //
 // Only InCommand is grouped with other callers: a Take may have to wait for another transaction,
 // which a group must never do.
@@ -100,7 +100,7 @@ type Request struct {
 	Epoch       int64
 	Until       time.Time // end of the lease, in database time
 	Operation   string
-	Subject     string // subject of the operation
+	Subject     string // what the operation works on, as named by the caller of Point
 	// Status and Answer are set if the request is done.
 	Status    int
 	Answer    []byte // JSON

@@ -36,7 +36,7 @@ func KeyOf(values []string) (string, error) {
 }
 
 // Stored returns the key under which a caller's key is stored. A space separates uses that share the
-// table: one per API operation, and one for package idem. Equal keys in different spaces never
+// table: one per API route, and one for package idem. Equal keys in different spaces never
 // collide, nor do equal keys of different users in one space.
 func Stored(space, user, key string) string {
 	return fmt.Sprintf("%s/%x", space, sha256.Sum256(fmt.Appendf(nil, "%d:%s%s", len(user), user, key)))
@@ -44,7 +44,9 @@ func Stored(space, user, key string) string {
 
 // Incoming identifies a request.
 type Incoming struct {
-	Owner          string     // the API key, by its first rotation, that alone may get the stored response; "" outside the HTTP API
+	// Owner is the API key that alone may get the stored response, by the id of the first key in its rotation chain; ""
+	// outside the HTTP API.
+	Owner          string
 	Method, Target string     // target is the path and the query
 	Conditions     [][]string // the values of If-Match and If-None-Match, on routes that support them
 	Body           []byte

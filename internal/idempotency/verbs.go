@@ -47,7 +47,7 @@ var (
 			t.applied = r.Applied()
 			return scan(&t.Request, r)
 		})
-	// probe and record are only used in a pair, and grouped there.
+	// probe and record are only used before and after a write, by [store.InPair], and grouped there.
 	probeVerb = store.NewVerb(store.Decl{Name: "idempotency.probe", Idempotent: true},
 		func(key string) []string { return []string{row(key)} },
 		func(key string, args *store.Args) { args.Text("key", key) },
@@ -108,6 +108,7 @@ var (
 		})
 )
 
+// row returns the name of a request's row, for verbs that lock it.
 func row(key string) string { return "request/" + key }
 
 func bindEnd(a endArgs, args *store.Args) {

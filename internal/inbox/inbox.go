@@ -1,9 +1,9 @@
 // Package inbox lists everything that needs a person or will not move by itself, in one workspace.
 //
-// Each kind is one statement, which finds its rows in an index of live rows, never among finished ones. The statement reads
-// at most [Cap] rows and one more, so that the counts are exact up to Cap and the list costs the same however much is left.
-// All kinds are then ordered by the time since when they wait, oldest first. If a kind has more entries than Cap, the list
-// has Cap of them, and shows others when these are gone.
+// A kind is found by one statement, in an index of live rows, never among finished ones; the kinds about nodes come from the
+// reports of the nodes. The statement reads at most [Cap] rows and one more, so that the counts are exact up to Cap and the
+// list costs the same however much is left. All kinds are then ordered by the time since when they wait, oldest first. If a
+// kind has more entries than Cap, the list has Cap of them, and shows others when these are gone.
 package inbox
 
 import (
@@ -36,7 +36,7 @@ const (
 	UnservedVersion    Kind = "unservedVersion" // of a workflow
 	StalledJanitor     Kind = "stalledJanitor"
 	HeldUpRetention    Kind = "heldUpRetention"
-	OldSnapshot        Kind = "oldSnapshot"
+	OldSnapshot        Kind = "oldSnapshot" // of the database, held by an open transaction
 )
 
 // Kinds are all kinds.
@@ -47,11 +47,11 @@ const (
 	// Cap is the number of entries of a kind that are listed and counted.
 	Cap = 1000
 	// Patience is how long work may be due and not taken, or a lease may be past its end, before it is listed. It is
-	// longer than a round of the janitor and than the time between two reports of a node.
+	// longer than a pass of the janitor and than the time between two reports of a node.
 	Patience = 15 * time.Second
 	// DeletedWithin is how long rows may outlive their retention before they are listed.
 	DeletedWithin = time.Hour
-	// SnapshotAge is the age from which on a snapshot of the database is listed.
+	// SnapshotAge is the age from which on a snapshot of the database, held by an open transaction, is listed.
 	SnapshotAge = 5 * time.Minute
 )
 
@@ -60,7 +60,7 @@ type Entry struct {
 	Kind     Kind
 	Place    string // unique within the kind
 	Since    time.Time
-	Owner    string // "" if unknown
+	Owner    string // the holder, node or requesters concerned; "" if unknown
 	Deadline time.Time
 	Facts    [5]string
 	Subject  string
@@ -84,7 +84,7 @@ func List(ctx context.Context, d store.Doer, kinds ...Kind) ([]Entry, []Count, e
 		kinds = Kinds
 	}
 	r := &reader{d: d, at: at, by: make(map[Kind][]Entry)}
-	for _, s := range sources {
+	for _, s := range queries {
 		if !slices.ContainsFunc(s.kinds, func(k Kind) bool { return slices.Contains(kinds, k) }) {
 			continue
 		}
@@ -138,8 +138,8 @@ func (r *reader) allNodes(ctx context.Context) ([]nodes.Node, error) {
 	return all, err
 }
 
-// source is a statement with the kinds that it finds.
-type source struct {
+// query is a statement with the kinds that it finds.
+type query struct {
 	kinds []Kind
 	read  func(context.Context, *reader) error
 }
@@ -165,9 +165,9 @@ func newPatient(name string) *store.Verb[patientArgs, []Entry] {
 	return store.VerbOf[patientArgs](store.Decl{Name: "inbox." + name, Lane: store.Read}, nil, store.Each(scan))
 }
 
-// from returns a source of one statement. fill sets subject and reason.
-func from(verb *store.Verb[listArgs, []Entry], fill func(*Entry), kind Kind) source {
-	return source{[]Kind{kind}, func(ctx context.Context, r *reader) error {
+// from returns a query of one statement. fill sets subject and reason.
+func from(verb *store.Verb[listArgs, []Entry], fill func(*Entry), kind Kind) query {
+	return query{[]Kind{kind}, func(ctx context.Context, r *reader) error {
 		all, err := verb.DoAt(ctx, r.d, r.at, listArgs{Cap + 1})
 		r.fill(all, fill, kind)
 		return err
@@ -181,18 +181,18 @@ type blockedArgs struct {
 
 var blockedVerb = store.VerbOf[blockedArgs](store.Decl{Name: "inbox.list_blocked_streams", Lane: store.Read}, nil, store.Each(scan))
 
-// blocked returns the source of blocked streams: of webhooks, or of other reactions.
-func blocked(kind Kind, webhooks bool) source {
-	return source{[]Kind{kind}, func(ctx context.Context, r *reader) error {
+// blocked returns the query of blocked streams: of webhooks, or of other reactions.
+func blocked(kind Kind, webhooks bool) query {
+	return query{[]Kind{kind}, func(ctx context.Context, r *reader) error {
 		all, err := blockedVerb.DoAt(ctx, r.d, r.at, blockedArgs{Cap + 1, webhooks})
 		r.fill(all, (*Entry).blocked, kind)
 		return err
 	}}
 }
 
-// after returns a source of one statement that lists what is older than patience.
-func after(verb *store.Verb[patientArgs, []Entry], patience time.Duration, fill func(*Entry), kind Kind) source {
-	return source{[]Kind{kind}, func(ctx context.Context, r *reader) error {
+// after returns a query of one statement that lists what is older than patience.
+func after(verb *store.Verb[patientArgs, []Entry], patience time.Duration, fill func(*Entry), kind Kind) query {
+	return query{[]Kind{kind}, func(ctx context.Context, r *reader) error {
 		all, err := verb.DoAt(ctx, r.d, r.at, patientArgs{patience, Cap + 1})
 		r.fill(all, fill, kind)
 		return err
@@ -210,7 +210,7 @@ func (r *reader) fill(all []Entry, fill func(*Entry), kind Kind) {
 	}
 }
 
-var sources = []source{
+var queries = []query{
 	from(newList("list_uncertain_operations"), (*Entry).uncertainOperation, UncertainOperation),
 	from(newList("list_uncertain_steps"), (*Entry).uncertainStep, UncertainStep),
 	blocked(BlockedStream, false),

@@ -9,6 +9,9 @@ import (
 	"github.com/holdfast-go/holdfast/internal/reactions"
 )
 
+// The following methods set the subject and the reason of an entry of one kind from its facts, which are the last columns
+// of the statement that found it.
+
 func (e *Entry) uncertainOperation() {
 	e.Subject = e.Facts[0] + "/" + e.Facts[1]
 	e.Reason = because(fmt.Sprintf("It is not known whether an effect of step %q happened", e.Facts[2]), e.Facts[3])

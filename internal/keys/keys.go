@@ -130,6 +130,7 @@ var (
 		})
 )
 
+// row returns the name of a key's row, for verbs that lock it.
 func row(id string) string { return "key/" + id }
 
 // lifetime converts to milliseconds, rounded up, so that no key expires early. It returns nil, no expiry, if d is 0.
@@ -235,7 +236,7 @@ func Get(ctx context.Context, d store.Doer, id string) (Key, error) {
 // maxListed is the maximum length of a list.
 const maxListed = 1000
 
-// List returns keys of the context's workspace in the order of their ids, starting behind after,
+// List returns keys of the context's workspace in the order of their ids, after the given id,
 // including revoked and expired ones. A limit below 1 means 100.
 func List(ctx context.Context, d store.Doer, after string, limit int) ([]Key, error) {
 	if after != "" && !isID(after) {

@@ -14,8 +14,8 @@ import (
 const (
 	// cacheTTL is how long a read key is cached.
 	cacheTTL = 2 * time.Second
-	// readTimeout is the timeout of a read. Its result may be as old as the start of the read, so it
-	// must not take longer than a revocation may.
+	// readTimeout is the timeout of a read. Its result may be as old as the start of the read, so a
+	// read must not take longer than a revocation may take to have effect.
 	readTimeout = 4 * time.Second
 	// maxKnown and maxUnknown are the numbers of cached keys and of cached unknown ids. They are
 	// separate, so that guessing cannot evict valid keys.
@@ -36,7 +36,7 @@ var refused = fault.New(fault.Auth, "the API key is missing or invalid: send a v
 type Ring struct {
 	d     store.Doer
 	now   func() time.Time // of this node; only used for the age of cache entries
-	dummy string
+	dummy string           // the hash for unknown ids, which matches no secret
 
 	mu      sync.Mutex
 	known   map[string]*entry
@@ -48,9 +48,9 @@ type Ring struct {
 type entry struct {
 	key   Key // without an id if there is no such key
 	hash  string
-	good  bool
-	at    time.Time // start of the read
-	lasts time.Duration
+	good  bool          // neither revoked nor expired when it was read
+	at    time.Time     // start of the read
+	lasts time.Duration // from at
 }
 
 // pendingRead is a read in flight. Its result is set before done is closed.
@@ -64,8 +64,8 @@ type pendingRead struct {
 type found struct {
 	result
 	hash string
-	good bool
-	left int64 // in ms; -1 without expiry
+	good bool  // neither revoked nor expired
+	left int64 // until its expiry, in ms; -1 without expiry
 }
 
 // findVerb finds a key before its workspace is known.

@@ -62,21 +62,21 @@ func (c *Config) TableDetails() (paths []string) {
 // Janitor requests that the standard janitor recovers this lifecycle's claims after crashes, and
 // configures it.
 type Janitor struct {
-	Every      time.Duration // 0: on every round of the engine's janitor
+	Every      time.Duration // 0: on every pass of the engine's janitor loop
 	StuckAfter time.Duration // 0: the default, 5 minutes
 }
 
 // AfterEffect holds the delivery options of an after-effect. The zero value is the default.
 type AfterEffect struct {
-	// MaxAttempts is the number of failed deliveries, including the first, after which it is
-	// blocked; 0 means the default.
+	// MaxAttempts is the number of failed deliveries, including the first, after which the
+	// after-effect is blocked; 0 means the default.
 	MaxAttempts int
 	// Backoff is the pause after the first failure; it doubles up to MaxBackoff. 0 means the
 	// default.
 	Backoff, MaxBackoff time.Duration
-	// OnRefusal is the reaction to a 4xx response of a URL: retry, the default, or block.
+	// OnRefusal says what follows a 4xx response of a URL: retry, the default, or block.
 	OnRefusal string
-	// OnMissing is the reaction to a deleted row of a user table: block, the default, or
+	// OnMissing says what happens if the row of a user table was deleted: block, the default, or
 	// skip.
 	OnMissing string
 }
@@ -159,8 +159,8 @@ func (s *Step) Requesters() []string {
 	return slices.Compact(all)
 }
 
-// Serialized reports whether a requester is in serialized for a step at a status, in any of the
-// step's entries that start there.
+// Serialized reports whether a requester is in serialized for a step at a status. Several entries of steps may have the
+// step's key; the list of any that starts at the status counts.
 func (c *Config) Serialized(key, status, requester string) bool {
 	return requester != anyOther && slices.ContainsFunc(c.Steps, func(s Step) bool {
 		return s.Key == key && slices.Contains(s.Status, status) && slices.Contains(s.Serialized, requester)

@@ -5,28 +5,28 @@ import (
 	"strings"
 )
 
-// way is the role of an edge.
-type way uint8
+// edgeRole says what moves an entity along an edge.
+type edgeRole uint8
 
 const (
-	plain  way = iota // a step without a claim
-	take              // into the claim
-	done              // out of the claim, after a success
-	failed            // after a failure
-	revert            // out of the claim, reverted
+	plain  edgeRole = iota // a step without a claim
+	take                   // into the claim
+	done                   // out of the claim, after a success
+	failed                 // after a failure
+	revert                 // out of the claim, reverted
 )
 
 // edge is a transition between two statuses.
 type edge struct {
 	from, to string
-	way      way
+	role     edgeRole
 	key      string   // the step's key
 	by       []string // the requesters; empty means all
 }
 
 // label returns the label of an edge. A revert has none, because its line is dashed.
 func (e *edge) label() string {
-	switch e.way {
+	switch e.role {
 	case done:
 		return e.key + " done"
 	case failed:
@@ -62,7 +62,7 @@ type edges struct {
 
 type edgeKey struct {
 	from, to, key string
-	way           way
+	role          edgeRole
 }
 
 // step adds the edges of a step for one requester.
@@ -70,21 +70,21 @@ func (g *edges) step(s *Step, from, requester string) {
 	to, _ := s.Success.For(requester)
 	claim, claimed := s.Claim.For(requester)
 	if claimed {
-		g.add(edge{from: from, to: claim.Into, way: take, key: s.Key}, requester)
-		g.add(edge{from: claim.Into, to: to, way: done, key: s.Key}, requester)
-		g.add(edge{from: claim.Into, to: claim.Revert, way: revert}, requester)
+		g.add(edge{from: from, to: claim.Into, role: take, key: s.Key}, requester)
+		g.add(edge{from: claim.Into, to: to, role: done, key: s.Key}, requester)
+		g.add(edge{from: claim.Into, to: claim.Revert, role: revert}, requester)
 		from = claim.Into
 	} else {
-		g.add(edge{from: from, to: to, way: plain, key: s.Key}, requester)
+		g.add(edge{from: from, to: to, role: plain, key: s.Key}, requester)
 	}
 	if to, ok := s.Failed.For(requester); ok {
-		g.add(edge{from: from, to: to, way: failed, key: s.Key}, requester)
+		g.add(edge{from: from, to: to, role: failed, key: s.Key}, requester)
 	}
 }
 
 // add adds an edge, or a requester to an existing edge.
 func (g *edges) add(e edge, requester string) {
-	key := edgeKey{e.from, e.to, e.key, e.way}
+	key := edgeKey{e.from, e.to, e.key, e.role}
 	known := g.index[key]
 	switch {
 	case known == nil:
@@ -117,7 +117,7 @@ func (c *Config) vertices(all []*edge) []vertex {
 	leaves, claims := make(map[string]bool), make(map[string]bool)
 	for _, e := range all {
 		leaves[e.from] = leaves[e.from] || e.from != e.to
-		if e.way == take {
+		if e.role == take {
 			claims[e.to] = true
 		}
 	}

@@ -15,11 +15,11 @@ import (
 // Rejected: curves from status to status with labels in the middle, because two curves that cross
 // hide each other's label.
 //
-// The steps follow Sugiyama: reverse the edges that lead back, rank by the longest path, order
+// The algorithm is Sugiyama's: reverse the edges that lead back, rank by the longest path, order
 // each column for few crossings, then move the slots up and down towards their neighbours.
 type layout struct {
-	boxes  []*box // the statuses, in the order of declaration
-	layers [][]*box
+	boxes  []*box   // the statuses, in the order of declaration
+	layers [][]*box // the columns, from left to right
 	routes []*route
 	loops  []*route // edges from a status to itself
 
@@ -30,8 +30,8 @@ type layout struct {
 type box struct {
 	vertex *vertex // nil for a slot
 	label  string  // a slot's label, or ""
-	layer  int
-	order  int // in its layer
+	layer  int     // its column
+	order  int     // in its column, from the top
 
 	x, y, w, h  float64 // the left edge, the middle, the size
 	left, right []*box  // neighbours
@@ -88,8 +88,8 @@ func textWidth(s string) (w float64) {
 func (l *layout) direct(all []*edge, byName map[string]*box) {
 	for _, e := range all {
 		r := &route{edge: e, boxes: []*box{byName[e.from], byName[e.to]}}
-		if e.way == revert {
-			r.turn()
+		if e.role == revert {
+			r.reverse()
 		}
 		if e.from == e.to {
 			l.loops = append(l.loops, r)
@@ -110,7 +110,7 @@ func (l *layout) direct(all []*edge, byName map[string]*box) {
 	}
 }
 
-func (r *route) turn() {
+func (r *route) reverse() {
 	slices.Reverse(r.boxes)
 	r.flip = !r.flip
 }
@@ -128,7 +128,7 @@ func (d *direction) visit(b *box) {
 	d.state[b] = 1
 	for _, r := range d.out[b] {
 		if to := r.boxes[1]; d.state[to] == 1 {
-			r.turn()
+			r.reverse()
 		} else {
 			d.visit(to)
 		}

@@ -88,7 +88,7 @@ func (l *layout) place() {
 	}
 	l.columns()
 	for _, layer := range l.layers {
-		settle(layer, func(b *box) float64 { return b.y })
+		placeLayer(layer, func(b *box) float64 { return b.y })
 	}
 	for sweep := range 24 {
 		for i := range l.layers {
@@ -96,7 +96,7 @@ func (l *layout) place() {
 			if sweep%2 == 1 {
 				layer = l.layers[len(l.layers)-1-i]
 			}
-			settle(layer, wish)
+			placeLayer(layer, wish)
 		}
 	}
 	l.frame()
@@ -131,9 +131,9 @@ func wish(b *box) float64 {
 	return sum / float64(len(near))
 }
 
-// settle places the boxes of a column in order, without overlap, and as near to their preferred
+// placeLayer places the boxes of a column in order, without overlap, and as near to their preferred
 // heights as possible. Boxes with conflicting preferences form a group at the mean height.
-func settle(layer []*box, wish func(*box) float64) {
+func placeLayer(layer []*box, wish func(*box) float64) {
 	type group struct {
 		sum  float64
 		size int

@@ -97,7 +97,7 @@ func (l *linter) intoClaims() {
 // startingPoint is a step key with a status where it can be fired.
 type startingPoint struct{ key, status string }
 
-// caller is a requester that may fire a step there.
+// caller is a requester that may fire a step at a starting point.
 type caller struct {
 	step      int
 	requester string

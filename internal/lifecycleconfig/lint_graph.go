@@ -6,8 +6,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/configdoc"
 )
 
-// ways returns the graph of the steps, with their claims and reverts.
-func (c *Config) ways() configdoc.Graph[string] {
+// stepGraph returns the graph of the steps, with their claims and reverts.
+func (c *Config) stepGraph() configdoc.Graph[string] {
 	w := make(configdoc.Graph[string])
 	for _, e := range c.edges() {
 		w[e.from] = append(w[e.from], e.to)
@@ -15,9 +15,9 @@ func (c *Config) ways() configdoc.Graph[string] {
 	return w
 }
 
-// leads returns the graph of where the steps end. It leaves out claim statuses, and steps that end
+// outcomeGraph returns the graph of where the steps end. It leaves out claim statuses, and steps that end
 // where they start.
-func (c *Config) leads() configdoc.Graph[string] {
+func (c *Config) outcomeGraph() configdoc.Graph[string] {
 	w := make(configdoc.Graph[string])
 	for i := range c.Steps {
 		s := &c.Steps[i]
@@ -38,7 +38,7 @@ func (l *linter) graph() {
 	if l.mistyped || !l.known[l.c.InitialStatus] || l.c.Table != nil {
 		return
 	}
-	reached := l.c.ways().From(l.c.InitialStatus)
+	reached := l.c.stepGraph().From(l.c.InitialStatus)
 	used := l.c.used()
 	for i, s := range l.c.StatusTypes {
 		if used[s] && !reached[s] {
@@ -52,7 +52,7 @@ func (l *linter) graph() {
 // has one. In a lifecycle without a final status, such as one that can always be reopened, nothing
 // is suspicious.
 func (l *linter) endless(reached map[string]bool) {
-	w, claims := l.c.leads(), l.c.ClaimStatuses()
+	w, claims := l.c.outcomeGraph(), l.c.ClaimStatuses()
 	var ends []string
 	for s := range reached {
 		if len(w[s]) == 0 && !slices.Contains(claims, s) {
@@ -88,7 +88,7 @@ func (c *Config) used() map[string]bool {
 	return used
 }
 
-// unused warns about unused statuses and other parts without effect.
+// unused checks W2, W4 and W5.
 func (l *linter) unused() {
 	used := l.c.used()
 	for i, s := range l.c.StatusTypes {
@@ -102,7 +102,7 @@ func (l *linter) unused() {
 	}
 }
 
-// idle warns about requesters in serialized that cannot fire the step.
+// idle checks W5: requesters in serialized that cannot fire the step.
 func (l *linter) idle() {
 	byKey := make(map[string][]*Step)
 	for i := range l.c.Steps {

@@ -32,7 +32,7 @@ func (l *linter) ofKind(kind string, all []use[string]) {
 	}
 }
 
-// actions checks R13 and R14.
+// actions checks R13, R14, W1 and W3.
 func (l *linter) actions() {
 	for i := range l.c.Steps {
 		s := &l.c.Steps[i]

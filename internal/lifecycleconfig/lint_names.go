@@ -63,12 +63,12 @@ func (l *linter) workflow() {
 	}
 }
 
-// maxWays limits the ways of a config: a step has one for each of its statuses and requesters. It
-// keeps a small text from becoming a large graph.
-const maxWays = 10_000
+// maxCombinations limits the combinations of a step's statuses and requesters in a config. It keeps a small text from
+// becoming a large graph.
+const maxCombinations = 10_000
 
-// countWays returns the number of ways.
-func (c *Config) countWays() (n int) {
+// countCombinations returns how many combinations of status and requester the steps have.
+func (c *Config) countCombinations() (n int) {
 	for i := range c.Steps {
 		n += len(c.Steps[i].Status) * len(c.Steps[i].Offered())
 	}
@@ -77,11 +77,11 @@ func (c *Config) countWays() (n int) {
 
 // fits refuses a config that is too large to check.
 func (l *linter) fits() bool {
-	n := l.c.countWays()
-	if n > maxWays {
-		l.Refuse("R15", "/steps", "the steps have %d combinations of status and requester, but the limit is %d: split the lifecycle", n, maxWays)
+	n := l.c.countCombinations()
+	if n > maxCombinations {
+		l.Refuse("R15", "/steps", "the steps have %d combinations of status and requester, but the limit is %d: split the lifecycle", n, maxCombinations)
 	}
-	return n <= maxWays
+	return n <= maxCombinations
 }
 
 func (l *linter) statusTypes() {

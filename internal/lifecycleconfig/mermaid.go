@@ -25,7 +25,7 @@ func (c *Config) Mermaid() string {
 	}
 	for _, e := range all {
 		label := e.label()
-		if e.way == revert {
+		if e.role == revert {
 			label = "revert"
 		}
 		fmt.Fprintf(&b, "    %s --> %s: %s\n", id[e.from], id[e.to], mermaidText(label))

@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/configdoc"
 )
 
-// maxDrawn limits the statuses and ways of a picture.
+// maxDrawn limits the statuses of a picture plus its combinations of step, status and requester.
 const maxDrawn = 400
 
 const svgStyle = `<style>
@@ -38,7 +38,7 @@ const legend = "dot: initial status · double frame: final status · dashed: cla
 // in data-status.
 func (c *Config) SVG() string {
 	d := drawing{}
-	if n := c.countWays() + len(c.StatusTypes); n > maxDrawn {
+	if n := c.countCombinations() + len(c.StatusTypes); n > maxDrawn {
 		d.open(c, 480, 60, fmt.Sprintf("%d statuses and steps are too many for a picture.", n))
 		d.text("legend", margin, 34, "too large to draw")
 		return d.close()
@@ -63,7 +63,7 @@ func describeEdges(c *Config, all []*edge) string {
 	fmt.Fprintf(&b, "New entities are %s.", c.InitialStatus)
 	for _, e := range all {
 		label := e.label()
-		if e.way == revert {
+		if e.role == revert {
 			label = "revert"
 		}
 		fmt.Fprintf(&b, " %s to %s: %s.", e.from, e.to, label)
@@ -152,7 +152,7 @@ func meet(ports map[port]float64, at, to *box, side int) float64 {
 // route draws an edge with its label.
 func (d *drawing) route(r *route, ports map[port]float64) {
 	class := "edge"
-	if r.way == revert {
+	if r.role == revert {
 		class += " revert"
 	}
 	fmt.Fprintf(d, `<g class="%s"><title>%s</title>`, class, escape(r.from+" → "+r.to+" "+r.label()))

@@ -47,7 +47,8 @@ func (s *bound) addAfterEffects() error {
 	return nil
 }
 
-// afterEffect returns the reaction that delivers an after-effect.
+// afterEffect returns the reaction that delivers an after-effect. Its event name only selects the due notices of settled
+// steps; the body gets every event (Every) and finds in the event's data whether it is for the handler.
 func afterEffect(workflow, name string, a lifecycleconfig.AfterEffect) reactions.Definition {
 	return reactions.Definition{Name: reactions.AfterPrefix + workflow + ":" + name, Events: []string{entities.After(name)},
 		Streams: "^" + regexp.QuoteMeta(entities.Stream(workflow, "")), Options: optionsOf(a)}

@@ -20,19 +20,19 @@ import (
 //
 // The body runs while a renewer renews the lease, and holds no transaction. However it ends,
 // the database decides the next state of the claim under the lock of the entity's row, because
-// the database knows which effects were begun. A body that failed after an effect began can
+// the database knows which effects were begun. If a body failed after an effect began, its entity can
 // therefore not be reverted, whatever any node believes.
 type attempt struct {
 	*bound
 	at      store.Partition
 	entity  entities.Entity // as passed to the body
-	claim   string          // the claim status
+	claim   string          // the status while claimed: the claim status, or the one that the claim keeps
 	step    *lifecycleconfig.Step
 	lease   time.Duration
 	since   time.Time // this node's clock before the lease was taken
 	meta    events.Meta
 	opaque  bool // the body as a whole is one effect
-	resumed bool // an earlier attempt was abandoned
+	resumed bool // taken as a due operation: an earlier attempt may have acted
 	// How the attempt ended: its lease was lost, or another caller ended it the same way before; the lease
 	// may have expired by the node's clock; it was given back.
 	lost, ranOut, gaveBack bool
@@ -109,8 +109,8 @@ func (t *attempt) record(ctx context.Context, w *work, j *effects.Journal, err, 
 	}
 	if u.err == nil {
 		e, settling := t.settle(end, w, u.results)
-		_, commitError := errors.AsType[*commitError](settling)
-		if !commitError && fault.CodeOf(settling) == fault.LeaseLost {
+		_, inCommit := errors.AsType[*commitError](settling)
+		if !inCommit && fault.CodeOf(settling) == fault.LeaseLost {
 			t.lost = true
 			return e, settling
 		}
@@ -120,7 +120,7 @@ func (t *attempt) record(ctx context.Context, w *work, j *effects.Journal, err, 
 		if settling == nil {
 			return e, nil
 		}
-		if !commitError && fault.CodeOf(settling) == fault.OutcomeUnknown {
+		if !inCommit && fault.CodeOf(settling) == fault.OutcomeUnknown {
 			return t.entity, settling // as it was when the step was claimed
 		}
 		u.err, u.cause = settling, nil
@@ -140,7 +140,7 @@ func (t *attempt) record(ctx context.Context, w *work, j *effects.Journal, err, 
 	return t.giveBack(end, u)
 }
 
-// work runs the bodies while the lease is renewed, and returns why their context ended, if
+// work runs the bodies while the lease is renewed, and returns their error and why their context ended, if
 // it did.
 func (t *attempt) work(ctx context.Context, j *effects.Journal, w *work) (err, cause error) {
 	ticket := t.entity.Ticket()

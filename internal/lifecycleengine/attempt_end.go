@@ -19,13 +19,14 @@ import (
 
 // unfinished is an attempt that did not succeed.
 type unfinished struct {
-	err, cause error
-	results    []entities.Result
-	outcome    string
-	reported   bool // the body reported the outcome itself, or has not begun
-	park       bool // another attempt would not help
-	probed     bool // a probe reported that no earlier attempt acted
-	unchecked  bool // the validation did not pass: the action has not begun, and so has not failed
+	err       error // of the body, or of settling
+	cause     error // why the body's context ended, if it did
+	results   []entities.Result
+	outcome   string // as returned by decide
+	reported  bool   // the body reported the outcome itself, or has not begun
+	park      bool   // another attempt would not help
+	probed    bool   // a probe reported that no earlier attempt acted
+	unchecked bool   // the validation did not pass: the action has not begun, and so has not failed
 }
 
 // Limits for resuming an operation whose body failed after an effect began: the number of
@@ -67,8 +68,9 @@ func (t *attempt) settle(ctx context.Context, w *work, results []entities.Result
 	return e, err
 }
 
-// giveBack ends an attempt that is not done. The entity is reverted or, if an effect was begun,
-// the operation waits for another attempt or for an operator.
+// giveBack ends an attempt that is not done. The entity is reverted, or moves to the step's failed
+// status, if it has one; but if an effect was begun, the operation waits for another attempt or for an
+// operator.
 func (t *attempt) giveBack(ctx context.Context, u unfinished) (entities.Entity, error) {
 	args := entities.EndArgs{Ticket: t.entity.Ticket(), How: entities.Back, Results: u.results, Event: "released", Outcome: u.outcome, Message: messageOf(u.err),
 		Delay: pauseAfter(t.entity.Claim.Failures), MaxRetries: maxResumes, Meta: t.meta}
@@ -161,7 +163,7 @@ func pauseAfter(failures int) time.Duration {
 	return clock.Jitter(pause)
 }
 
-// outcome returns the caller's error for an attempt that did not succeed.
+// outcome returns the error that the caller gets for an attempt that did not succeed.
 func (t *attempt) outcome(err error, outcome string, e entities.Entity) error {
 	if _, ok := errors.AsType[*panicked](err); ok {
 		return err

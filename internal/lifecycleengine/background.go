@@ -26,8 +26,8 @@ const resumers = 8
 
 // resume resumes operations until ctx ends, and waits for those in flight.
 func (b *registry) resume(ctx context.Context) {
-	again := "operations/" + b.engine.Node()
-	r := &resuming{room: lease.NewCapacity(resumers, b.engine.SingleWorkspace, func() { b.engine.Hub().WakeHere(again) }), rounds: make(map[int16]*lease.Round)}
+	again := "operations/" + b.engine.Node() // woken when capacity becomes free
+	r := &resuming{capacity: lease.NewCapacity(resumers, b.engine.SingleWorkspace, func() { b.engine.Hub().WakeHere(again) }), rounds: make(map[int16]*lease.Round)}
 	defer r.running.Wait()
 	topics := []string{again}
 	for _, name := range b.names() {
@@ -41,9 +41,9 @@ func (b *registry) resume(ctx context.Context) {
 
 // resuming is the state that successive polls share.
 type resuming struct {
-	room    *lease.Capacity
-	rounds  map[int16]*lease.Round
-	running sync.WaitGroup
+	capacity *lease.Capacity
+	rounds   map[int16]*lease.Round
+	running  sync.WaitGroup
 }
 
 func (b *registry) poll(ctx context.Context, r *resuming) (found bool, err error) {
@@ -56,22 +56,24 @@ func (b *registry) poll(ctx context.Context, r *resuming) (found bool, err error
 		if r.rounds[shard] == nil {
 			r.rounds[shard] = new(lease.Round)
 		}
-		if err := r.room.Wait(ctx); err != nil {
+		if err := r.capacity.Wait(ctx); err != nil {
 			return found, nil
 		}
-		turns, err := r.rounds[shard].Next(ctx, b.engine, entities.Turns, shard, slices.Collect(maps.Keys(leases)), r.room.ShutWorkspaces())
+		// the turns of workspaces that have due operations, except workspaces that have used up their capacity
+		turns, err := r.rounds[shard].Next(ctx, b.engine, entities.Turns, shard, slices.Collect(maps.Keys(leases)), r.capacity.ShutWorkspaces())
 		if err != nil {
 			return found, err
 		}
-		found = found || !r.rounds[shard].Whole()
+		found = found || !r.rounds[shard].Whole() // more workspaces have work: poll again
 		byWorkspace := make(map[string][]lease.Turn)
 		for _, t := range b.servedTurns(turns) {
 			byWorkspace[t.Workspace] = append(byWorkspace[t.Workspace], t)
 		}
 		workspaces := slices.Sorted(maps.Keys(byWorkspace))
-		lease.InTurn(&r.room.Order, workspaces, func(w string) string { return w })
+		// The workspace served longest ago comes first. Each gets an equal share, rounded up, of what the earlier ones left.
+		lease.InTurn(&r.capacity.Order, workspaces, func(w string) string { return w })
 		for i, w := range workspaces {
-			some, err := b.takeFrom(ctx, shard, r, lease.Share{Workspace: w}, (r.room.Left()-1)/(len(workspaces)-i)+1, entities.ResumeArgs{Turns: byWorkspace[w], Leases: leases, Holder: b.engine.Node()})
+			some, err := b.takeFrom(ctx, shard, r, lease.Share{Workspace: w}, (r.capacity.Left()-1)/(len(workspaces)-i)+1, entities.ResumeArgs{Turns: byWorkspace[w], Leases: leases, Holder: b.engine.Node()})
 			found = found || some
 			if err != nil {
 				return found, err
@@ -83,22 +85,22 @@ func (b *registry) poll(ctx context.Context, r *resuming) (found bool, err error
 
 // takeFrom takes up to n operations of a workspace, as far as its capacity allows, and resumes them.
 func (b *registry) takeFrom(ctx context.Context, shard int16, r *resuming, s lease.Share, n int, a entities.ResumeArgs) (found bool, err error) {
-	if a.Limit = r.room.Take(s, n); a.Limit == 0 {
+	if a.Limit = r.capacity.Take(s, n); a.Limit == 0 {
 		return false, nil
 	}
 	since := clock.OfMachine()
 	some, err := entities.TakeDue(context.WithoutCancel(ctx), b.engine, shard, a)
-	r.room.Free(s, a.Limit-len(some))
+	r.capacity.Free(s, a.Limit-len(some))
 	for _, x := range some {
 		r.running.Go(func() {
-			defer r.room.Free(s, 1)
-			b.take(ctx, shard, x, since)
+			defer r.capacity.Free(s, 1)
+			b.resumeOne(ctx, shard, x, since)
 		})
 	}
 	return len(some) > 0, err
 }
 
-// step takes one due operation of a workspace and resumes it.
+// step takes one due operation of a workspace and resumes it. It is the [engine.Step] of the loop resume.
 func (b *registry) step(ctx context.Context, at store.Partition) (found bool, err error) {
 	a := entities.ResumeArgs{Leases: b.leases(), Holder: b.engine.Node(), Limit: 1}
 	for _, queue := range slices.Sorted(maps.Keys(a.Leases)) {
@@ -108,7 +110,7 @@ func (b *registry) step(ctx context.Context, at store.Partition) (found bool, er
 	since := clock.OfMachine()
 	some, err := entities.TakeDue(context.WithoutCancel(ctx), b.engine, at.Shard, a)
 	for _, x := range some {
-		b.take(ctx, at.Shard, x, since)
+		b.resumeOne(ctx, at.Shard, x, since)
 	}
 	return len(some) > 0, err
 }
@@ -130,8 +132,8 @@ func (b *registry) workKinds() []wake.WorkKind {
 	return wake.WorkKinds(wake.Operation, slices.Collect(maps.Keys(b.leases()))...)
 }
 
-// take resumes one operation, which was taken after since.
-func (b *registry) take(ctx context.Context, shard int16, r entities.Resumed, since time.Time) {
+// resumeOne resumes one operation, which was taken after since.
+func (b *registry) resumeOne(ctx context.Context, shard int16, r entities.Resumed, since time.Time) {
 	ctx = store.InWorkspace(ctx, r.Workspace)
 	at := store.Partition{Shard: shard, Workspace: r.Workspace}
 	log := b.engine.Log().With("lifecycle", r.Lifecycle, "entity", r.ID, "operation", r.Claim.Operation, "step", r.Claim.Step)
@@ -171,13 +173,14 @@ func (b *registry) take(ctx context.Context, shard int16, r entities.Resumed, si
 		e, err = t.try(ctx)
 	}
 	if err != nil {
-		log.Warn("resumed operation did not succeed", "outcome", outcomeOf(err), "error", err)
+		log.Warn("resumed operation did not succeed", "outcome", outcomeField(err), "error", err)
 		return
 	}
 	log.Info("resumed operation succeeded", "status", e.Status)
 }
 
-func outcomeOf(err error) any {
+// outcomeField returns the field "outcome" of an error, or nil.
+func outcomeField(err error) any {
 	if f, ok := errors.AsType[*fault.Error](err); ok {
 		return f.Fields["outcome"]
 	}
@@ -296,11 +299,11 @@ func (b *registry) adopt(ctx context.Context) (adopted int, err error) {
 	for _, shard := range shards {
 		err = errors.Join(err, b.strays(ctx, shard))
 	}
-	given, failed := b.overdue(ctx, shards)
-	return adopted + given, errors.Join(err, failed)
+	withdrawn, failed := b.overdue(ctx, shards)
+	return adopted + withdrawn, errors.Join(err, failed)
 }
 
-// adoptPublished does the same for the rows of published lifecycles in user tables.
+// adoptPublished adopts rows of published lifecycles in user tables.
 func (b *registry) adoptPublished(ctx context.Context) (adopted int, err error) {
 	for _, key := range b.publishedRows() {
 		ctx := store.InWorkspace(ctx, key.workspace)
@@ -419,7 +422,7 @@ func (s *bound) heldIn(l entities.Lapsed) string {
 	return ""
 }
 
-// Sweep runs one round of the janitor in the calling goroutine. It is for tests.
+// Sweep runs the janitor's sweeps of lifecycles once, in the calling goroutine. It is for tests.
 func Sweep(ctx context.Context, e *engine.Engine) error {
 	b := registryOf(e)
 	if b.published != nil {

@@ -33,19 +33,19 @@ type work struct {
 	operation string
 	attempt   int
 	input     []byte
-	data      []byte
+	data      []byte                      // the data that the body sets, or nil
 	own       bool                        // the entity is a row of a user table
 	checking  bool                        // the validation has begun and has not passed
 	started   bool                        // the action has begun
 	held      func(context.Context) error // fails if the lease of the claim may have expired; nil without a claim
 	doubtful  bool                        // an earlier attempt may have acted
 	cleared   bool                        // a probe reported that no earlier attempt acted
-	stage     string
+	stage     string                      // the stage that the operation was last queued for, or ""
 	output    []byte
 	commits   []func(context.Context, *store.Tx) error
 }
 
-// commit is a write of a body.
+// commit is a write of a body, in the transaction that settles the step.
 type commit = func(context.Context, *store.Tx) error
 
 // Commit adds a write to the transaction that settles the step.
@@ -62,7 +62,7 @@ func (a *Act) Set(data json.RawMessage) error {
 	return nil
 }
 
-// Handle adds a handler of a kind: "action", "validation" or "afterEffect". An empty or used name is an error of Register.
+// Handle adds a handler of a kind: "action", "validation" or "afterEffect". An empty or used name is an error of Start.
 func (l *Lifecycle) Handle(kind, name string, f func(context.Context, *Act) error, d Declared) {
 	l.add(kind, name, func(ctx context.Context, w *work) error {
 		return f(ctx, &Act{Entity: Public(w.entity), Step: w.step, Requester: w.requester, Operation: w.operation, Attempt: w.attempt, Input: w.input, w: w})

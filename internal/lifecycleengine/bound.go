@@ -20,7 +20,7 @@ type bound struct {
 	engine   *engine.Engine
 	registry *registry
 	store    entityStore
-	afters   []reactions.Definition
+	afters   []reactions.Definition // the reactions that deliver its after-effects
 
 	known       sync.Map      // workspaces in which the lifecycle is registered
 	registering chan struct{} // holds one element while a goroutine registers the lifecycle
@@ -58,7 +58,7 @@ func (s *bound) adoptOne(ctx context.Context, d store.Doer, at store.Partition, 
 			s.engine.Log().Warn("entity is in a claim status without a claim; its status will be reverted", "lifecycle", s.config.Workflow,
 				"entity", id, "status", status, "after", s.stuckAfter())
 		}
-		if fault.CodeOf(err) == fault.Concurrency {
+		if fault.CodeOf(err) == fault.Concurrency { // the config in force differs in this status
 			return nil
 		}
 		return err

@@ -49,7 +49,7 @@ func (l *Lifecycle) Claim(ctx context.Context, e *engine.Engine, id, step, as st
 	}
 	t, found, err := s.claim(ctx, r)
 	if refusal(err) {
-		s.note(ctx, r, found, err)
+		s.recordRefusal(ctx, r, found, err)
 	}
 	if err != nil {
 		return nil, err
@@ -129,7 +129,7 @@ func (t *attempt) runValidation(ctx context.Context) error {
 	return t.refuse(ctx, err)
 }
 
-// refuse releases a claim whose body has not begun, and returns the caller's error.
+// refuse releases a claim whose body has not begun, because of err, and returns the error that the caller gets.
 func (t *attempt) refuse(ctx context.Context, err error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), ending)
 	defer cancel()
@@ -141,7 +141,7 @@ func (t *attempt) refuse(ctx context.Context, err error) error {
 	return released
 }
 
-// Refuse releases a claim that the caller cannot use, and returns the caller's error.
+// Refuse releases a claim that cannot be used, because of err, and returns the error that the caller gets.
 func (c *Claim) Refuse(ctx context.Context, err error) error { return c.t.refuse(ctx, err) }
 
 // Operation returns the id of the claim's operation.

@@ -79,7 +79,7 @@ func publicEntity(e entities.Entity, err error) (Entity, error) { return Public(
 // CreateAt creates an entity in a status ("" for the initial one), which must not be a claim status.
 func (l *Lifecycle) CreateAt(ctx context.Context, d store.Doer, id, status string, data json.RawMessage, by string) (Entity, error) {
 	if l.config.Table != nil {
-		return Entity{}, l.rowsOf()
+		return Entity{}, l.userTableError()
 	}
 	if status == "" {
 		status = l.config.InitialStatus
@@ -91,7 +91,8 @@ func (l *Lifecycle) CreateAt(ctx context.Context, d store.Doer, id, status strin
 	return publicEntity(entities.Create(ctx, d, entities.CreateArgs{Lifecycle: l.Name(), ID: id, Status: status, Data: data, Meta: events.Meta{Actor: by}}))
 }
 
-func (l *Lifecycle) rowsOf() error {
+// userTableError returns the error of a method that only supports Holdfast's own table.
+func (l *Lifecycle) userTableError() error {
 	return fault.New(fault.Validation, "the entities of lifecycle %q are the rows of table %q: use the table directly", l.Name(), l.config.Table.Name)
 }
 
@@ -99,7 +100,7 @@ func (l *Lifecycle) rowsOf() error {
 // the entities in it; "" selects all.
 func (l *Lifecycle) List(ctx context.Context, d store.Doer, status, behind string, limit int) ([]Entity, error) {
 	if l.config.Table != nil {
-		return nil, l.rowsOf()
+		return nil, l.userTableError()
 	}
 	found, err := entities.List(ctx, d, l.Name(), status, behind, limit)
 	all := make([]Entity, 0, len(found))

@@ -74,7 +74,7 @@ func (s *bound) fire(ctx context.Context, id, step, as string, o FireOptions) (e
 		s.revertAbandoned(ctx) // helps the caller's next attempt; this one must not be repeated, a body may have run
 	}
 	if refusal(err) {
-		s.note(ctx, r, e, err)
+		s.recordRefusal(ctx, r, e, err)
 	}
 	return e, err
 }
@@ -106,8 +106,8 @@ func (s *bound) request(ctx context.Context, id, step, as string, o FireOptions)
 	return &request{id, step, as, steps, o}, err
 }
 
-// retryExpired runs do, and runs it again if an expired lease was in its way: that lease is ended first, as
-// the janitor would do.
+// retryExpired calls do, and calls it again if an expired lease was in its way: that lease is ended in between, as by
+// the janitor.
 func (s *bound) retryExpired(ctx context.Context, do func() (entities.Entity, error)) (entities.Entity, error) {
 	e, err := do()
 	if fault.CodeOf(err) != fault.ClaimFailed || !e.Claim.Expired {
@@ -130,9 +130,9 @@ func (s *bound) outdated(err error) bool {
 	return slices.Contains(s.config.StatusTypes, status)
 }
 
-// note counts and records a refused request.
-func (s *bound) note(ctx context.Context, r *request, found entities.Entity, err error) {
-	s.registry.refusal.Add(1)
+// recordRefusal counts and records a refused request.
+func (s *bound) recordRefusal(ctx context.Context, r *request, found entities.Entity, err error) {
+	s.registry.refused.Add(1)
 	try := refusals.Try{Stream: entities.Stream(s.config.Workflow, r.id), Action: r.step, Requester: r.as, Actor: r.Meta.Actor}
 	if found.Lifecycle != "" && found.Version != events.None {
 		try.Version = &found.Version
@@ -248,7 +248,7 @@ func (s *bound) fireUnclaimed(ctx context.Context, r *request, e entities.Entity
 		return e, events.Moved(e.Lifecycle+" "+e.ID, *r.ExpectVersion, e.Version)
 	}
 	w := &work{entity: e, step: r.step, requester: r.as, operation: store.NewID().String(), attempt: 1, input: r.Input, own: s.config.Table != nil}
-	ctx, cancel := context.WithTimeout(effects.With(ctx, nil), timeoutOf(step)) // the step is not part of an operation that fires it
+	ctx, cancel := context.WithTimeout(effects.With(ctx, nil), timeoutOf(step)) // not the journal of an operation whose body fires this step
 	defer cancel()
 	if err := s.bodies(ctx, step, w); err != nil {
 		if _, ok := errors.AsType[*handOn](err); ok {

@@ -101,10 +101,11 @@ func settledNote(after string, output, was []byte) []byte {
 	if len(note) == 0 {
 		return nil
 	}
-	return []byte(text(note))
+	return []byte(jsonOf(note))
 }
 
-func text(v any) string {
+// jsonOf encodes a plain value as JSON text.
+func jsonOf(v any) string {
 	list, _ := json.Marshal(v) // cannot fail: plain values
 	return string(list)
 }
@@ -255,7 +256,7 @@ type lastEvent struct {
 	Operation string `json:"operation"`
 	Outcome   string `json:"outcome"`
 	Message   string `json:"message"`
-	Effects   int    `json:"effects"`
+	Effects   int    `json:"effects"` // how many happened or may have happened
 	Note      *struct {
 		Operation string          `json:"operation"`
 		Output    json.RawMessage `json:"output"`

@@ -34,8 +34,8 @@ import (
 // by the number of such operations whose end the handler has seen. A step that was refused, or
 // released without effect, leaves its slot to the next attempt.
 
-// underKey runs a step under the idempotency key of the context's request, if there is one. The
-// context passed to do is for the bodies, which belong to the operation and not to the request.
+// underKey runs a step, by calling do, under the idempotency key of the context's request, if there is
+// one. The context that do gets is for the bodies, which belong to the operation and not to the request.
 func (s *bound) underKey(ctx context.Context, r *request, do func(context.Context) (entities.Entity, error)) (entities.Entity, error) {
 	f := idempotency.FlightOf(ctx)
 	if f == nil {
@@ -64,7 +64,7 @@ func (s *bound) underKey(ctx context.Context, r *request, do func(context.Contex
 		slot.End()
 		return e, nil
 	}
-	second := refusal(err) || fault.CodeOf(err) == fault.KeyInFlight
+	second := refusal(err) || fault.CodeOf(err) == fault.KeyInFlight // another execution may have come first
 	if !pointed && !second {
 		return e, err
 	}

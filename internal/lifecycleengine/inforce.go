@@ -14,11 +14,13 @@ import (
 
 // inForce is the config in force in a workspace.
 type inForce struct {
-	revision                 int64
-	statuses, config, wanted string
-	stale                    bool // wanted is old: its node has crashed
-	origin                   string
-	claims                   string // the claim statuses; during an announced change, those of both configs
+	revision int64  // of this config, not of the workspace's registry; 0 if there is none
+	statuses string // a JSON list
+	config   string // its text
+	wanted   string // during an announced change, the statuses of the next config; else ""
+	stale    bool   // the change was announced long ago: its node has crashed
+	origin   string
+	claims   string // the claim statuses, a JSON list; during an announced change, those of both configs
 }
 
 type putArgs struct {
@@ -46,7 +48,7 @@ type listPublishedArgs struct {
 
 type publishedConfig struct {
 	workspace, name, config string
-	at                      int64
+	at                      int64 // its last change, in ms
 }
 
 var (
@@ -95,6 +97,7 @@ var (
 			*all = append(*all, space)
 			return err
 		})
+	// listOpenTransactionsVerb returns the transactions in flight or, of a given JSON list, those that still are.
 	listOpenTransactionsVerb = store.NewVerb(store.Decl{Name: "lifecycles.list_open_transactions", Lane: store.Read}, nil,
 		func(list string, args *store.Args) { args.MaybeText("list", list) },
 		func(all *[]string, row store.Row) error {
@@ -156,9 +159,10 @@ func (c inForce) claimsInForce() []string {
 	return []string{}
 }
 
-func takesAway(have, want string) bool {
+// takesAway reports whether a stored list of statuses has one that the next list lacks.
+func takesAway(have, next string) bool {
 	var old []string
-	remains := has(want)
+	remains := has(next)
 	return json.Unmarshal([]byte(have), &old) != nil || slices.ContainsFunc(old, func(s string) bool { return !remains(s) })
 }
 

@@ -1,8 +1,8 @@
 // Package lifecycleengine runs lifecycles: it claims entities, runs the handlers of their steps and recovers from crashes.
 // Package lifecycle wraps it for entities of one Go type. The HTTP API uses it directly: here, data is JSON.
 //
-// Its files form layers, and each layer calls only those below it (internal/archtest lists and checks them). From the
-// lowest to the highest:
+// Its files form layers, and each layer calls mostly those below it (internal/archtest lists the layers and limits the
+// exceptions). From the lowest to the highest:
 //
 //   - A [Lifecycle] is a config with its handlers (lifecycle.go, steps.go, entity.go, body.go).
 //   - A bound lifecycle belongs to an engine. Its entity store is Holdfast's own table (table.go) or a table of the user's
@@ -36,12 +36,12 @@ type Lifecycle struct {
 	text       string
 	handlers   map[string]*handler
 	janitors   []Janitor
-	standard   bool // the standard janitor is requested
+	standard   bool // the standard janitor, which only reverts entities, is requested
 	workspaces []string
 	// bound is set for a lifecycle that was published through the API. Such a
 	// lifecycle belongs to one workspace of one engine.
 	bound *bound
-	bad   error // of a handler, for Start
+	bad   error // of a declared handler or workspace list, returned by Check and Start
 }
 
 // Parse reads a config in JSON or YAML.
@@ -88,8 +88,9 @@ func (l *Lifecycle) In(workspaces ...string) {
 	l.workspaces = append(l.workspaces, workspaces...)
 }
 
-// spaces returns the workspaces that the lifecycle is for.
-func (c *Lifecycle) spaces() []string {
+// initialSpaces returns the workspaces in which the lifecycle is registered when the engine opens. If it is for every
+// workspace, the others follow on first use.
+func (c *Lifecycle) initialSpaces() []string {
 	if len(c.workspaces) == 0 {
 		return []string{store.DefaultWorkspace}
 	}
@@ -126,11 +127,12 @@ type handler struct {
 	name string
 	body body
 	// queue is the queue that the handler's workers poll; it is empty for a handler
-	// that is called. unknown is the workers' policy for an effect with an unknown outcome.
+	// that is called. unknown is the policy of a remote handler for an effect with an unknown
+	// outcome.
 	queue   string
 	unknown effects.Policy
-	missing bool // a config names it, but no declaration exists
-	after   *lifecycleconfig.AfterEffect
+	missing bool                         // a config names it, but no declaration exists
+	after   *lifecycleconfig.AfterEffect // Declared.After
 }
 
 // body is a handler's code.

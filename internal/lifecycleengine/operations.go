@@ -70,14 +70,14 @@ func listPending(ctx context.Context, d store.Doer, a listArgs) ([]Pending, erro
 	all := make([]Pending, 0, len(open))
 	for _, o := range open {
 		p := Pending{Operation: *operationOf(o)}
-		list, failed := effects.List(store.Whole(ctx), d, at, p.ID)
+		list, failed := effects.List(store.Whole(ctx), d, at, p.ID) // all effects, even beyond the budget of the read
 		if failed != nil {
 			return nil, failed
 		}
 		for _, x := range list {
 			p.Effects = append(p.Effects, Effect{x.Name, x.Ordinal, effects.Key(p.ID, x.Name, x.Ordinal), string(x.State), string(x.Policy), x.Result, x.BegunAt})
 		}
-		if all = append(all, p); store.Enough(ctx) {
+		if all = append(all, p); store.Enough(ctx) { // the budget of the read is exhausted
 			break
 		}
 	}
@@ -202,7 +202,7 @@ func (s *bound) resolution(ctx context.Context, p Pending, o Outcome, by string)
 	if o == Success {
 		a.To, _ = step.Success.For(p.Requester)
 		a.After = afterOf(step, p.Requester)
-		a.Note = []byte(text(map[string]string{"after": a.After}))
+		a.Note = []byte(jsonOf(map[string]string{"after": a.After}))
 	}
 	return a, nil
 }
@@ -255,7 +255,7 @@ func Release(ctx context.Context, e *engine.Engine, operation string, r lease.Re
 	return nil, fault.New(fault.Conflict, "operation %s changed concurrently during every attempt: read it again", operation).With("operation", operation)
 }
 
-// unresolved returns the effects that may have happened.
+// unresolved returns the effects that happened or may have happened.
 func (p *Pending) unresolved() (names []string) {
 	for _, x := range p.Effects {
 		if x.State != string(effects.NotDone) {

@@ -11,7 +11,7 @@ import (
 // An operation ends according to the step that it was claimed with, not according to the config
 // in force at its end: that config may lack the step or lead elsewhere, but the work is done.
 // The claim therefore stores the step as a plan, on the entity's row. An operation that was
-// claimed by a version without plans follows the config.
+// claimed by a version of Holdfast without plans follows the config.
 
 // planOf returns the plan for an operation of a step.
 func planOf(step *lifecycleconfig.Step, requester, operation, into string) *entities.Plan {
@@ -31,7 +31,7 @@ func (s *bound) planned(ctx context.Context, p *entities.Plan, key, requester, r
 	if err == nil {
 		now = stepAt(steps, revert)
 	}
-	if p == nil || p.Success == "" { // claimed by an earlier version, or adopted without a step
+	if p == nil || p.Success == "" { // claimed by an earlier version of Holdfast, or adopted without a step
 		if err != nil {
 			now = nil
 		}

@@ -21,10 +21,11 @@ import (
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
-// lookBack is how far a node looks back for lifecycles that other nodes published, in ms: a
-// transaction that began earlier may commit later.
 const (
-	lookBack  = 60_000
+	// lookBack is how far a node looks back for lifecycles that other nodes published, in ms: a
+	// transaction that began earlier may commit later.
+	lookBack = 60_000
+	// learnPage is the number of lifecycles that a node reads at once.
 	learnPage = 500
 )
 
@@ -100,7 +101,7 @@ func (d *publishedSet) poll(ctx context.Context) error {
 func (d *publishedSet) addKnown(p publishedConfig) error {
 	c, violations := lifecycleconfig.Parse([]byte(p.config))
 	if len(violations) > 0 {
-		return nil // published by a newer version of the program
+		return nil // published by a newer version of Holdfast
 	}
 	if !d.addRows(p, c) {
 		return nil // another node serves it
@@ -132,7 +133,8 @@ func (d *publishedSet) serve(workflow, name string, def reactions.Definition) er
 	if served {
 		return nil
 	}
-	h := &reactions.Handler{Every: true, Definition: def, Kind: "http", Timeout: 2 * remotehandler.Longest,
+	h := &reactions.Handler{Every: true, Definition: def, Kind: "http",
+		Timeout: 2 * remotehandler.Longest, // longer than any timeout of a handler, which the body applies
 		Ready: func() bool {
 			urls := d.urls.Load()
 			return urls != nil && (*urls)[name] && d.servesEverywhere(workflow)
@@ -146,7 +148,7 @@ func (d *publishedSet) serve(workflow, name string, def reactions.Definition) er
 				return err
 			}
 			h := s.handlers[name]
-			if h == nil || h.body == nil { // the handler has just been redeclared
+			if h == nil || h.body == nil { // the handler has just been deleted, or declared as a worker
 				return &reactions.Snoozed{}
 			}
 			ctx, cancel := context.WithTimeout(ctx, cmp.Or(h.Timeout, lease.Timeout))

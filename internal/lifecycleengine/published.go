@@ -21,10 +21,10 @@ import (
 )
 
 // A lifecycle can also be published through the API, into one workspace. Its handlers are
-// then URLs or workers, declared in the same workspace, instead of functions of a program. The
-// data that is written is the same: a node reads the config and the handlers, builds the
-// lifecycle that a program would have defined, and uses it until the registry's revision
-// changes. Every change of the config or the handlers raises the revision.
+// then URLs or workers, declared in the same workspace, instead of functions of a program. Everything
+// else is the same as for a lifecycle of a program: a node reads the config and the handlers, builds the
+// lifecycle that a program would have defined, and uses it until the revision of the workspace's
+// registry changes. Every change of the config or the handlers raises the revision.
 
 // ErrNoResponse is the error for a remote handler whose response did not arrive. The handler
 // may have acted.
@@ -60,16 +60,17 @@ type publishedSet struct {
 	mu       sync.Mutex
 	bound    map[publishedKey]*cached
 	known    map[string][]string     // names that this node serves in some workspace, with all claim statuses that they ever had
-	rows     map[publishedKey]string // the tables of those with rows in user tables
-	unserved map[publishedKey]bool   // those whose tables this node cannot use
-	served   map[string]bool         // after-effects
-	withheld map[publishedKey]bool   // their handlers
-	since    map[int16]int64         // the position up to which each shard was read
+	rows     map[publishedKey]string // lifecycles whose entities are in user tables, with the tables
+	unserved map[publishedKey]bool   // lifecycles in rows whose tables this node cannot use
+	withheld map[publishedKey]bool   // the handlers of the unserved lifecycles
+	served   map[string]bool         // the reactions of after-effects that worker serves
+	since    map[int16]int64         // the time up to which changes of each shard were read, in ms
 }
 
+// publishedKey is a lifecycle or a handler of a workspace.
 type publishedKey struct{ workspace, name string }
 
-// cached is a lifecycle as read at a revision of the registry.
+// cached is a lifecycle as read at a revision of its workspace's registry.
 type cached struct {
 	revision int64
 	bound    *bound
@@ -85,7 +86,7 @@ func (d *publishedSet) boundTo(ctx context.Context, name string) (*bound, error)
 	if err != nil {
 		return nil, err
 	}
-	g, err := e.Registry(ctx, at, true) // the cached revision may be outdated
+	g, err := e.Registry(ctx, at, true) // read now: the cached revision may be outdated
 	if err != nil {
 		return nil, err
 	}
@@ -101,7 +102,7 @@ func (d *publishedSet) boundTo(ctx context.Context, name string) (*bound, error)
 		return nil, err
 	}
 	if now.revision == 0 || now.origin != originAPI {
-		return nil, unknown(name)
+		return nil, noLifecycle(name)
 	}
 	s, err := d.build(ctx, []byte(now.config), nil)
 	if err != nil {
@@ -119,7 +120,8 @@ func (d *publishedSet) boundTo(ctx context.Context, name string) (*bound, error)
 	return s, nil
 }
 
-func unknown(name string) error {
+// noLifecycle returns the error for a name that no lifecycle has.
+func noLifecycle(name string) error {
 	return fault.New(fault.NotFound, "lifecycle %q does not exist", name)
 }
 
@@ -224,8 +226,8 @@ func (d *publishedSet) handler(kind string, s *bound, workspace string, h remote
 	return made
 }
 
-// probe asks a handler whether an earlier attempt acted. Any other response leaves this
-// open.
+// probe asks a handler whether an earlier attempt acted. If the response does not say so, this stays
+// unknown, and probe returns an error.
 func (d *publishedSet) probe(ctx context.Context, call RemoteCall) (RemoteAnswer, error) {
 	call.Kind = kindProbe
 	a, err := d.remote(ctx, call)

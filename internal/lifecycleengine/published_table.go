@@ -41,7 +41,7 @@ func checkTables(ctx context.Context, e *engine.Engine, tables map[string]Entity
 }
 
 // storeOf returns the store of a published lifecycle in the context's workspace. If its table cannot be used, the store
-// refuses every operation and says why, and the config can still be read.
+// refuses every call and says why, and the config can still be read.
 func (d *publishedSet) storeOf(ctx context.Context, s *bound) (entityStore, error) {
 	if s.config.Table == nil {
 		return &builtinTable{bound: s}, nil

@@ -30,7 +30,7 @@ import (
 // that its plan leads to must exist.
 //
 // Therefore such a change is announced first. From then on commands obey both configs,
-// because they check the registry's revision and are refused if it has changed. No command
+// because they check the revision of the workspace's registry and are refused if it has changed. No command
 // leaves an entity in a status that is removed or becomes a claim status, and no operation
 // is claimed whose plan leads there. Next, the change waits for the transactions in flight,
 // which may follow the old config. Only then are the entities and operations counted: from
@@ -77,17 +77,17 @@ func (s *bound) registerOnce(ctx context.Context, replace bool) error {
 	return nil
 }
 
-// registerAll brings the config into force in every workspace that it is for and in every
-// workspace with another config. There may be many workspaces, and most of them do not
-// change when a node starts: they are registered on first use.
+// registerAll brings the config into force in the workspaces of initialSpaces and, if it is for every
+// workspace, in those that have another config. There may be many others, in which nothing changes
+// when a node starts: there, it is registered on first use.
 func (s *bound) registerAll(ctx context.Context) error {
-	spaces := s.spaces()
+	spaces := s.initialSpaces()
 	shards, err := store.Shards(ctx, s.engine)
 	for _, shard := range shards {
-		behind, failed := listOutdatedVerb.DoAt(ctx, s.engine, store.Partition{Shard: shard}, listOutdatedArgs{s.config.Workflow, s.text})
+		outdated, failed := listOutdatedVerb.DoAt(ctx, s.engine, store.Partition{Shard: shard}, listOutdatedArgs{s.config.Workflow, s.text})
 		err = errors.Join(err, failed)
 		if len(s.workspaces) == 0 {
-			spaces = append(spaces, behind...)
+			spaces = append(spaces, outdated...)
 		}
 	}
 	if err != nil {
@@ -112,8 +112,8 @@ func (s *bound) registerAfterEffects(ctx context.Context) error {
 	return nil
 }
 
-// underway limits the wait for transactions that may follow the old config.
-const underway = 30 * time.Second
+// transactionWait limits the wait for transactions that may follow the old config.
+const transactionWait = 30 * time.Second
 
 // register brings the config into force in a workspace that has none. With replace, it
 // also replaces another config.
@@ -122,7 +122,7 @@ func (s *bound) register(ctx context.Context, replace bool) error {
 	if err != nil {
 		return err
 	}
-	mine := text(s.config.StatusTypes)
+	mine := jsonOf(s.config.StatusTypes)
 	for range maxAttempts {
 		now, err := getConfigVerb.DoAt(ctx, s.engine, at, s.config.Workflow)
 		if err != nil {
@@ -137,11 +137,11 @@ func (s *bound) register(ctx context.Context, replace bool) error {
 		if err := s.checkSameTable(now); err != nil {
 			return err
 		}
-		if now.revision > 0 && !replace {
+		if now.revision > 0 && !replace { // the config in force stays
 			return s.revertStaleChange(ctx, at, now)
 		}
 		now.origin = s.origin()
-		err = s.change(ctx, at, now, inForce{statuses: mine, config: s.text, origin: s.origin(), claims: text(s.config.ClaimStatuses())})
+		err = s.change(ctx, at, now, inForce{statuses: mine, config: s.text, origin: s.origin(), claims: jsonOf(s.config.ClaimStatuses())})
 		if fault.CodeOf(err) != fault.Concurrency {
 			return err
 		}
@@ -159,7 +159,8 @@ func (s *bound) checkSameTable(now inForce) error {
 }
 
 // checkTableUnshared refuses a table that another published lifecycle of the workspace uses: two lifecycles would not
-// exclude each other. The transaction holds the registry's row, so no other config is published meanwhile.
+// exclude each other. The transaction has locked the row of the workspace's registry, so no other config is published
+// meanwhile.
 func (s *bound) checkTableUnshared(ctx context.Context, tx *store.Tx) error {
 	if s.bound == nil || s.config.Table == nil {
 		return nil
@@ -182,19 +183,19 @@ func tableFault(workflow, message string) error {
 
 // change replaces a config. If the change could strand entities, it is announced first. An
 // announcement by another node is reused, because a second one would only make the other
-// node start over: nodes that bring the same config concurrently finish it together.
+// node start over: nodes that register the same config concurrently finish the change together.
 func (s *bound) change(ctx context.Context, at store.Partition, now, next inForce) error {
 	was := now.claimsInForce()
 	if now.first() { // no earlier config to differ from
 		was = s.config.ClaimStatuses()
 	}
-	flipped := differing(was, s.config.ClaimStatuses())
+	flipped := differing(was, s.config.ClaimStatuses()) // they become claim statuses or cease to be
 	if now.revision > 0 && now.wanted == "" && !takesAway(now.statuses, next.statuses) && !slices.ContainsFunc(flipped, has(now.statuses)) {
 		_, err := s.put(ctx, at, now.revision, next, &now)
 		return err
 	}
 	revision := now.revision
-	both := text(append(slices.Clone(was), differing(s.config.ClaimStatuses(), was)...))
+	both := jsonOf(append(slices.Clone(was), differing(s.config.ClaimStatuses(), was)...))
 	if now.wanted != next.statuses || now.claims != both {
 		announced := now
 		announced.wanted, announced.claims = next.statuses, both
@@ -219,8 +220,8 @@ func (s *bound) change(ctx context.Context, at store.Partition, now, next inForc
 	return errors.Join(err, s.revertChange(ctx, at, revision, now))
 }
 
-// put writes a config and raises the registry's revision in the same transaction. If it brings a config into force, was
-// is the one before, for the audit.
+// put writes a config and raises the revision of the workspace's registry in the same transaction. If it brings a config
+// into force, was is the one before, for the audit; otherwise was is nil.
 func (s *bound) put(ctx context.Context, at store.Partition, expected int64, c inForce, was *inForce) (revision int64, err error) {
 	err = s.withNewRevision(ctx, func(ctx context.Context, tx *store.Tx) error {
 		var err error
@@ -247,7 +248,7 @@ func (s *bound) revertChange(ctx context.Context, at store.Partition, revision i
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), ending)
 	defer cancel()
 	if !was.first() {
-		was.wanted, was.claims = "", text(was.claimsInForce())
+		was.wanted, was.claims = "", jsonOf(was.claimsInForce())
 		_, err := s.put(ctx, at, revision, was, nil)
 		return err
 	}
@@ -257,7 +258,7 @@ func (s *bound) revertChange(ctx context.Context, at store.Partition, revision i
 	})
 }
 
-// withNewRevision runs f in a transaction that raises the registry's revision.
+// withNewRevision runs f in a transaction that raises the revision of the workspace's registry.
 func (s *bound) withNewRevision(ctx context.Context, f func(context.Context, *store.Tx) error) error {
 	return s.engine.Update(ctx, func(ctx context.Context, tx *store.Tx) error {
 		if _, err := store.Raise(ctx, tx); err != nil {
@@ -288,7 +289,7 @@ func (s *bound) revertStaleChange(ctx context.Context, at store.Partition, now i
 	if !now.stale {
 		return nil
 	}
-	now.wanted, now.claims = "", text(now.claimsInForce())
+	now.wanted, now.claims = "", jsonOf(now.claimsInForce())
 	_, err := s.put(ctx, at, now.revision, now, nil)
 	if fault.CodeOf(err) == fault.Concurrency {
 		return nil
@@ -299,14 +300,14 @@ func (s *bound) revertStaleChange(ctx context.Context, at store.Partition, now i
 // waitForTransactions waits until the transactions in flight have ended.
 func (s *bound) waitForTransactions(ctx context.Context, at store.Partition) error {
 	all, err := listOpenTransactionsVerb.DoAt(ctx, s.engine, at, "")
-	wait, cancel := context.WithTimeout(ctx, underway)
+	wait, cancel := context.WithTimeout(ctx, transactionWait)
 	defer cancel()
 	for err == nil && len(all) > 0 {
 		if clock.Wait(wait, 20*time.Millisecond) != nil {
-			return fault.New(fault.Unavailable, "transactions that began more than %s ago may still use the old config of lifecycle %q: try again later", underway, s.config.Workflow).
+			return fault.New(fault.Unavailable, "transactions that began more than %s ago may still use the old config of lifecycle %q: try again later", transactionWait, s.config.Workflow).
 				AsRetryable()
 		}
-		all, err = listOpenTransactionsVerb.DoAt(ctx, s.engine, at, text(all))
+		all, err = listOpenTransactionsVerb.DoAt(ctx, s.engine, at, jsonOf(all))
 	}
 	return err
 }
@@ -314,7 +315,7 @@ func (s *bound) waitForTransactions(ctx context.Context, at store.Partition) err
 // strands refuses a config that would strand entities. flipped are the statuses that become
 // claim statuses or cease to be claim statuses.
 func (s *bound) strands(ctx context.Context, at store.Partition, was string, next inForce, flipped []string) error {
-	all, err := countStrandedVerb.DoAt(ctx, s.engine, at, countStrandedArgs{s.config.Workflow, next.statuses, next.claims, text(flipped)})
+	all, err := countStrandedVerb.DoAt(ctx, s.engine, at, countStrandedArgs{s.config.Workflow, next.statuses, next.claims, jsonOf(flipped)})
 	if o, ok := s.store.(*userTable); ok && err == nil {
 		var rows []stranded
 		rows, err = o.strands(ctx, was, next.statuses, flipped)
@@ -369,8 +370,8 @@ func (o *userTable) strands(ctx context.Context, was, next string, flipped []str
 	counts := make(map[string]int64)
 	for _, row := range rows {
 		if !slices.Contains(gone, row.Status) { // a claimed entity is counted by its operation
-			side, failed := entities.Get(ctx, o.bound.engine, o.bound.config.Workflow, row.ID)
-			if failed == nil && side.Claim.Phase != entities.Free {
+			companion, failed := entities.Get(ctx, o.bound.engine, o.bound.config.Workflow, row.ID)
+			if failed == nil && companion.Claim.Phase != entities.Free {
 				continue
 			}
 			if failed != nil && fault.CodeOf(failed) != fault.NotFound {

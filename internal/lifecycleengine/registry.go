@@ -15,15 +15,16 @@ import (
 )
 
 // registry contains all lifecycles of an engine. One poller resumes the operations of all of
-// them, and one janitor releases their expired leases.
+// them, and one janitor releases their expired leases. It is not the registry of a workspace, which is
+// stored and has a revision.
 type registry struct {
 	engine  *engine.Engine
-	refusal atomic.Int64
+	refused atomic.Int64
 
 	mu          sync.Mutex
 	bound       map[string]*bound
-	strayCursor map[int16][3]string  // the position of the scan for strays in each shard
-	swept       map[string]time.Time // the last sweep of a lifecycle, by its own interval
+	strayCursor map[int16][3]string  // where the scan of each shard for entities in a claim status without a claim continues
+	swept       map[string]time.Time // when a lifecycle was last swept; see isDue
 
 	published  *publishedSet       // nil, or set before the engine runs
 	stuckAfter time.Duration       // 0 for the default; set before the engine runs
@@ -94,7 +95,7 @@ func (b *registry) find(ctx context.Context, name string) (*bound, error) {
 		return b.published.boundTo(ctx, name)
 	}
 	if s == nil || len(s.workspaces) > 0 && !slices.Contains(s.workspaces, store.WorkspaceOf(ctx)) {
-		return nil, unknown(name)
+		return nil, noLifecycle(name)
 	}
 	return s, nil
 }
@@ -156,7 +157,7 @@ func (l *Lifecycle) Get(ctx context.Context, d store.Doer, id string) (Entity, e
 	e, ok := d.(*engine.Engine)
 	switch {
 	case !ok && l.config.Table != nil:
-		return Entity{}, l.rowsOf()
+		return Entity{}, l.userTableError()
 	case !ok:
 		return publicEntity(entities.Get(ctx, d, l.Name(), id))
 	}
@@ -179,7 +180,7 @@ func (l *Lifecycle) OutcomeOf(ctx context.Context, e *engine.Engine, id, operati
 
 // Refused returns how many requests this engine has refused because another was in
 // progress or had come first.
-func Refused(e *engine.Engine) int64 { return registryOf(e).refusal.Load() }
+func Refused(e *engine.Engine) int64 { return registryOf(e).refused.Load() }
 
 // Refusals returns refused writes to an entity, the latest first, beginning before the given one; nil is the
 // latest. Those of this node are included, even if they have just been refused.

@@ -70,7 +70,7 @@ func (b *registry) start() {
 		transition.Register(b.engine, transitioner{b})
 		b.engine.Background(b.resume)
 		b.engine.Serves(b.workKinds)
-		b.engine.Steps(b.workKinds, b.step)
+		b.engine.Steps(b.workKinds, b.step) // for tests that run the loop step by step
 		b.engine.Leases("operations", b.expire, wake.WorkKind{Kind: wake.HeldOperation})
 		b.engine.Sweep("lifecycles", b.adopt)
 	})
@@ -89,7 +89,7 @@ func ServePublished(ctx context.Context, e *engine.Engine, r Caller, tables map[
 	b.published = &publishedSet{registry: b, remote: r, tables: tables, rows: make(map[publishedKey]string), unserved: make(map[publishedKey]bool), withheld: make(map[publishedKey]bool), worker: reactions.CallingWorker(e), bound: make(map[publishedKey]*cached), known: make(map[string][]string), served: make(map[string]bool), since: make(map[int16]int64)}
 	b.start()
 	e.Background(b.published.learn)
-	e.Learns(b.published.poll)
+	e.Learns(b.published.poll) // for tests that run the loops step by step
 	remotehandler.Watch(e)
 	return nil
 }

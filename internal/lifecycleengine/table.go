@@ -12,9 +12,9 @@ import (
 // table.
 type entityStore interface {
 	get(ctx context.Context, id string) (entities.Entity, error)
-	// take takes a claim and runs also in the same transaction.
+	// take takes a claim. The function also, if not nil, runs in the same transaction.
 	take(ctx context.Context, a entities.ClaimArgs, also func(context.Context, *store.Tx, entities.Entity) error) (entities.Entity, error)
-	// end ends a claim with the given claim status and runs the commits in the same
+	// end ends a claim, whose claim status is claim. If the entity is then free, the commits run in the same
 	// transaction.
 	end(ctx context.Context, at store.Partition, a entities.EndArgs, claim string, commits []commit) (entities.Entity, error)
 	// move moves an unclaimed entity.
@@ -23,7 +23,8 @@ type entityStore interface {
 	recover(ctx context.Context, r recovery) (entities.Entity, bool, error)
 	// unpark ends the uncertainty of an operation, in a transaction.
 	unpark(ctx context.Context, tx *store.Tx, at store.Partition, a entities.UnparkArgs, claim string) (entities.Entity, error)
-	// withdraw ends a due operation and reports whether it did.
+	// withdraw ends an operation, as [entities.Withdraw] does, and reports whether it did. The function also, if not
+	// nil, runs in the same transaction.
 	withdraw(ctx context.Context, at store.Partition, a entities.WithdrawArgs, also func(context.Context, *store.Tx, entities.Entity) error) (entities.Entity, bool, error)
 	// adopt takes a lease on entities that are in a claim status without a claim, and
 	// returns their number.
@@ -33,9 +34,9 @@ type entityStore interface {
 // recovery is a claim whose lease expired, and how to release it.
 type recovery struct {
 	entities.Lapsed
-	claim  string // the claim status
+	claim  string // the status in which it is held; see heldIn
 	resume bool   // the operation may be resumed
-	note   []byte
+	note   []byte // of the event
 	also   commit // a write of the module's janitor if the entity is reverted; may be nil
 }
 
@@ -90,13 +91,13 @@ func (p *builtinTable) end(ctx context.Context, at store.Partition, a entities.E
 		if changed = err == nil && !again; !changed || e.Claim.Phase != entities.Free {
 			return err
 		}
-		return all(ctx, tx, commits)
+		return runCommits(ctx, tx, commits)
 	})
 	return committed(e, changed, err), err
 }
 
-// all runs the commits of a body.
-func all(ctx context.Context, tx *store.Tx, commits []commit) error {
+// runCommits runs the commits of a body.
+func runCommits(ctx context.Context, tx *store.Tx, commits []commit) error {
 	for _, f := range commits {
 		if err := f(ctx, tx); err != nil {
 			return &commitError{err}
@@ -121,7 +122,7 @@ func (p *builtinTable) move(ctx context.Context, a entities.TransitionArgs, comm
 			return err
 		}
 		changed = true
-		return all(ctx, tx, commits)
+		return runCommits(ctx, tx, commits)
 	})
 	return committed(e, changed, err), err
 }

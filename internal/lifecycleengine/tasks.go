@@ -25,8 +25,8 @@ import (
 // it as a body in a program would: the same statement decides, on the same row. A step whose
 // validation is also served by workers has two stages and is handed over twice.
 //
-// At every moment the claim has an owner or a way to proceed: it is leased, and the janitor
-// reverts it if the lease expires; or it is due and waits for a worker, until the janitor
+// At every moment the claim has a holder or a way to proceed: the caller has leased it, and the
+// janitor releases it if the lease expires; or it is due and waits for a worker, until the janitor
 // withdraws it at the step's timeout; or a worker has leased it.
 
 // Remote hands out steps of lifecycles to workers.
@@ -107,7 +107,7 @@ func (r Remote) take(ctx context.Context, d store.Doer, c remote.Claim, limit in
 	taken, err := entities.TakeDue(ctx, d, at.Shard, a)
 	all := make([]remote.Task, 0, len(taken))
 	for _, x := range taken {
-		t, failed := r.giveOut(ctx, d, at, x, c.Lease)
+		t, failed := r.handOut(ctx, d, at, x, c.Lease)
 		if failed != nil { // its lease expires, and it is taken again
 			r.Engine.Log().Warn("failed to hand out a task", "lifecycle", x.Lifecycle, "entity", x.ID, "operation", x.Claim.Operation, "error", failed)
 			continue
@@ -117,9 +117,9 @@ func (r Remote) take(ctx context.Context, d store.Doer, c remote.Claim, limit in
 	return all, err
 }
 
-// giveOut creates the task for an operation that was taken. An opaque body counts as a begun effect
+// handOut creates the task for an operation that was taken. An opaque body counts as a begun effect
 // from here on, because the worker is about to receive the task.
-func (r Remote) giveOut(ctx context.Context, d store.Doer, at store.Partition, x entities.Resumed, lease time.Duration) (remote.Task, error) {
+func (r Remote) handOut(ctx context.Context, d store.Doer, at store.Partition, x entities.Resumed, lease time.Duration) (remote.Task, error) {
 	s, err := registryOf(r.Engine).find(ctx, x.Lifecycle)
 	if err != nil {
 		return remote.Task{}, err
@@ -141,14 +141,14 @@ func (r Remote) giveOut(ctx context.Context, d store.Doer, at store.Partition, x
 	case noTable:
 		return remote.Task{}, o.why
 	}
-	name := ref{lifecycle: x.Lifecycle, entity: x.ID, operation: x.Claim.Operation, stage: x.Claim.Stage}
+	decoded := ref{lifecycle: x.Lifecycle, entity: x.ID, operation: x.Claim.Operation, stage: x.Claim.Stage}
 	kind := x.Claim.Stage
 	if x.Claim.Stage == stageAction && t.opaque {
 		body, err := effects.Begin(ctx, d, at, x.Ticket(), effects.Body, 0, t.unknown(t.step, x.Claim.Requester), nil)
 		if err != nil {
 			return remote.Task{}, err
 		}
-		if name.probe = body.State == effects.Begun && h.unknown == effects.Probe; name.probe { // begun by an earlier attempt
+		if decoded.probe = body.State == effects.Begun && h.unknown == effects.Probe; decoded.probe { // begun by an earlier attempt
 			kind = kindProbe
 		}
 	}
@@ -159,7 +159,7 @@ func (r Remote) giveOut(ctx context.Context, d store.Doer, at store.Partition, x
 		}
 		x.Claim.Until = until
 	}
-	return remote.Task{ID: name.id(), Epoch: x.Claim.Epoch, Handler: h.name, Kind: kind,
+	return remote.Task{ID: decoded.id(), Epoch: x.Claim.Epoch, Handler: h.name, Kind: kind,
 		Attempt: x.Claim.Failures + x.Claim.Crashes + 1, Until: x.Claim.Until, Operation: x.Claim.Operation, Lifecycle: x.Lifecycle, StepKey: x.Claim.Step,
 		Requester: x.Claim.Requester, Input: x.Claim.Input, Entity: &x.Entity}, nil
 }
@@ -173,11 +173,11 @@ type task struct {
 
 // task returns the task that a worker has leased.
 func (r Remote) task(ctx context.Context, h remote.Lease) (*task, error) {
-	name, err := refOf(h.ID)
+	decoded, err := refOf(h.ID)
 	if err != nil {
 		return nil, err
 	}
-	s, err := registryOf(r.Engine).find(ctx, name.lifecycle)
+	s, err := registryOf(r.Engine).find(ctx, decoded.lifecycle)
 	if err != nil {
 		return nil, orNoTask(err, h)
 	}
@@ -185,32 +185,32 @@ func (r Remote) task(ctx context.Context, h remote.Lease) (*task, error) {
 	if err != nil {
 		return nil, err
 	}
-	now, err := s.store.get(ctx, name.entity)
+	now, err := s.store.get(ctx, decoded.entity)
 	if err != nil {
 		return nil, orNoTask(err, h)
 	}
-	if now.Claim.Operation != name.operation {
+	if now.Claim.Operation != decoded.operation {
 		return nil, lostTask(h)
 	}
-	queue, stage, err := entities.Queued(ctx, r.Engine, name.lifecycle, name.entity)
+	queue, stage, err := entities.Queued(ctx, r.Engine, decoded.lifecycle, decoded.entity)
 	if err != nil {
 		return nil, err
 	}
-	a, err := s.attemptOf(ctx, at, now, name.operation, h.Epoch)
+	a, err := s.attemptOf(ctx, at, now, decoded.operation, h.Epoch)
 	if err != nil {
 		return nil, err
 	}
 	// An operation that was not handed out as a task is not a task, even if the caller knows its id. A
 	// stage that has ended can only be completed again.
-	worker := a.worker(name.stage)
-	if now.Claim.Manual || queue == "" || worker == nil || stage == name.stage && queue != worker.queue {
+	worker := a.worker(decoded.stage)
+	if now.Claim.Manual || queue == "" || worker == nil || stage == decoded.stage && queue != worker.queue {
 		return nil, noTask(h.ID)
 	}
-	t := &task{a, name, now}
+	t := &task{a, decoded, now}
 	switch {
-	case stage == name.stage:
+	case stage == decoded.stage:
 		return t, nil
-	case name.stage == stageValidation && now.Claim.Phase == entities.Due && now.Claim.Error == "" && now.Claim.Epoch == h.Epoch:
+	case decoded.stage == stageValidation && now.Claim.Phase == entities.Due && now.Claim.Error == "" && now.Claim.Epoch == h.Epoch:
 		return t, errPassed
 	}
 	return nil, lostTask(h)
@@ -233,12 +233,12 @@ func lostTask(h remote.Lease) *fault.Error { return lease.Lost("task "+h.ID, h.E
 // returned to the caller that fired the step.
 func (r Remote) Complete(ctx context.Context, h remote.Lease, done remote.Result) (remote.Ended, error) {
 	e, err := r.complete(ctx, h, done)
-	lost := fault.CodeOf(err) == fault.LeaseLost // an operator may have ended it the same way since then
+	lost := fault.CodeOf(err) == fault.LeaseLost // endedBefore clears it, also if it was an operator that ended the step this way
 	x, err := r.endedBefore(ctx, h, e, err, func(r ref, was AttemptEnd) bool {
 		return was.How == EndedSuccess && r.stage == stageAction || was.How == EndedQueued && (r.stage == stageValidation || r.probe)
 	})
-	if name, bad := refOf(h.ID); bad == nil && name.stage == stageAction && !name.probe && (lost || late(err)) {
-		LateCalls(ctx, r.Engine, name.ticket(h.Epoch), bodyDone...)
+	if decoded, bad := refOf(h.ID); bad == nil && decoded.stage == stageAction && !decoded.probe && (lost || late(err)) {
+		LateCalls(ctx, r.Engine, decoded.ticket(h.Epoch), bodyDone...)
 	}
 	return x, err
 }
@@ -256,12 +256,12 @@ func late(err error) bool {
 // the same epoch, even if the entity has changed since then.
 func (r Remote) endedBefore(ctx context.Context, h remote.Lease, e entities.Entity, err error, same func(ref, AttemptEnd) bool) (remote.Ended, error) {
 	now := remote.Ended{Status: e.Status, Version: e.Version}
-	name, bad := refOf(h.ID)
+	decoded, bad := refOf(h.ID)
 	if fault.CodeOf(err) != fault.LeaseLost || bad != nil {
 		return now, err
 	}
-	was, failed := Ended(ctx, r.Engine, name.ticket(h.Epoch))
-	if failed != nil || was.How == "" || !same(name, was) {
+	was, failed := Ended(ctx, r.Engine, decoded.ticket(h.Epoch))
+	if failed != nil || was.How == "" || !same(decoded, was) {
 		return now, err
 	}
 	return remote.Ended{Status: was.Status, Version: was.Version}, nil
@@ -351,7 +351,8 @@ func (t *task) passed(ctx context.Context) (entities.Entity, error) {
 }
 
 // Fail ends a step that is not done. Invalid refuses the step. If an effect was begun, the step is
-// retried unless the failure is Final; if none was begun, the entity is reverted.
+// retried unless the failure is Final; if none was begun, the entity is reverted, or moves to the
+// step's failed status.
 func (r Remote) Fail(ctx context.Context, h remote.Lease, why remote.Failure) (remote.Ended, error) {
 	e, err := r.fail(ctx, h, why)
 	return r.endedBefore(ctx, h, e, err, func(_ ref, was AttemptEnd) bool {
@@ -417,8 +418,8 @@ func (r Remote) Renew(ctx context.Context, h remote.Lease, lease time.Duration) 
 func (r Remote) Effect(ctx context.Context, h remote.Lease, x remote.Effect) (remote.EffectState, error) {
 	t, err := r.task(ctx, h)
 	if err != nil {
-		if name, bad := refOf(h.ID); bad == nil && len(x.Result) > 0 && strictjson.Check(x.Result) == nil && late(err) {
-			LateCalls(ctx, r.Engine, name.ticket(h.Epoch), effects.LateCall{Name: x.Name, Ordinal: x.Ordinal, State: effects.Done, Result: x.Result})
+		if decoded, bad := refOf(h.ID); bad == nil && len(x.Result) > 0 && strictjson.Check(x.Result) == nil && late(err) {
+			LateCalls(ctx, r.Engine, decoded.ticket(h.Epoch), effects.LateCall{Name: x.Name, Ordinal: x.Ordinal, State: effects.Done, Result: x.Result})
 		}
 		return remote.EffectState{}, err
 	}

@@ -149,7 +149,8 @@ func (o *userTable) takeOnce(ctx context.Context, a entities.ClaimArgs, also fun
 	case a.ExpectVersion != nil && *a.ExpectVersion != e.Version:
 		return e, events.Moved(a.Lifecycle+" "+a.ID, *a.ExpectVersion, e.Version)
 	}
-	from, want := e.Status, e.Version
+	from, expected := e.Status, e.Version
+	// swap checks the version of the user's row; the companion row has versions of its own.
 	a.ExpectVersion, a.Choices = nil, map[string]entities.Choice{from: choice}
 	changed := false
 	err = o.bound.engine.Update(ctx, func(ctx context.Context, tx *store.Tx) error {
@@ -161,7 +162,7 @@ func (o *userTable) takeOnce(ctx context.Context, a entities.ClaimArgs, also fun
 			return err
 		}
 		changed = true
-		if err := o.swap(ctx, tx, a.ID, from, choice.Into, &want); err != nil {
+		if err := o.swap(ctx, tx, a.ID, from, choice.Into, &expected); err != nil {
 			return err
 		}
 		row, err := o.row(ctx, tx, a.ID)
@@ -177,13 +178,13 @@ func (o *userTable) takeOnce(ctx context.Context, a entities.ClaimArgs, also fun
 	return committed(e, changed, err), err
 }
 
-// swap moves the user's row, or returns [errMoved].
-func (o *userTable) swap(ctx context.Context, tx *store.Tx, id, from, to string, want *int64) error {
+// swap moves the user's row, or returns [errMoved]. A nil version accepts any.
+func (o *userTable) swap(ctx context.Context, tx *store.Tx, id, from, to string, expected *int64) error {
 	space, ok := o.workspace(ctx)
 	if !ok {
 		return o.missing(id)
 	}
-	_, moved, err := o.table.Move(ctx, tx.Conn(), space, id, from, to, want)
+	_, moved, err := o.table.Move(ctx, tx.Conn(), space, id, from, to, expected)
 	if err == nil && !moved {
 		err = errMoved
 	}
@@ -201,7 +202,7 @@ func (o *userTable) end(ctx context.Context, at store.Partition, a entities.EndA
 			return errors.Join(err, o.refresh(ctx, tx, &e))
 		}
 		if e.Claim.Phase == entities.Free {
-			if err := all(ctx, tx, commits); err != nil {
+			if err := runCommits(ctx, tx, commits); err != nil {
 				return err
 			}
 		}
@@ -215,7 +216,7 @@ func (o *userTable) end(ctx context.Context, at store.Partition, a entities.EndA
 
 // follow makes the user's row follow the companion row, which was moved out of a claim. A row that
 // was already moved by another writer is left unchanged, unless must is set. With must, the
-// row's version also advances if a step leads back to the status that it leaves.
+// row's version also advances if the step ends in the status claim.
 func (o *userTable) follow(ctx context.Context, tx *store.Tx, e *entities.Entity, claim string, must bool) error {
 	if e.Claim.Phase == entities.Free && (must || e.Status != claim) {
 		if err := o.swap(ctx, tx, e.ID, claim, e.Status, nil); err != nil && (must || !errors.Is(err, errMoved)) {
@@ -247,25 +248,26 @@ func (o *userTable) move(ctx context.Context, a entities.TransitionArgs, commits
 		return e, fault.New(fault.InvalidTransition, "%s %q has status %q, but this transition requires %s", a.Lifecycle, a.ID, row.Status, strings.Join(a.From, " or ")).
 			With("status", row.Status).With("version", row.Version)
 	}
-	want := a.ExpectVersion
+	expected := a.ExpectVersion
+	// swap checks the version of the user's row; the companion row has versions of its own, and no data.
 	a.From, a.ExpectVersion, a.Data = []string{row.Status}, nil, nil
 	changed := false
 	err = o.bound.engine.Update(ctx, func(ctx context.Context, tx *store.Tx) error {
-		side, err := entities.Sync(ctx, tx, a.Lifecycle, a.ID, row.Status)
+		companion, err := entities.Sync(ctx, tx, a.Lifecycle, a.ID, row.Status)
 		if err != nil {
 			return err
 		}
-		if side.Claim.Phase != entities.Free {
-			return entities.ClaimFailed(side)
+		if companion.Claim.Phase != entities.Free {
+			return entities.ClaimFailed(companion)
 		}
 		if e, err = entities.Transition(ctx, tx, a); err != nil {
 			return err
 		}
 		changed = true
-		if err := o.swap(ctx, tx, a.ID, row.Status, a.To, want); err != nil {
+		if err := o.swap(ctx, tx, a.ID, row.Status, a.To, expected); err != nil {
 			return err
 		}
-		if err := all(ctx, tx, commits); err != nil {
+		if err := runCommits(ctx, tx, commits); err != nil {
 			return err
 		}
 		now, err := o.row(ctx, tx, a.ID)
@@ -273,22 +275,21 @@ func (o *userTable) move(ctx context.Context, a entities.TransitionArgs, commits
 		return err
 	})
 	if errors.Is(err, errMoved) {
-		return entities.Entity{}, o.moved(ctx, a.ID, want, row)
+		return entities.Entity{}, o.moved(ctx, a.ID, expected, row)
 	}
 	return committed(e, changed, err), err
 }
 
 // moved returns the error for a write that lost against a concurrent change of the row.
-func (o *userTable) moved(ctx context.Context, id string, want *int64, was store.UserRow) error {
+func (o *userTable) moved(ctx context.Context, id string, expected *int64, was store.UserRow) error {
 	now, err := o.row(ctx, nil, id)
 	if err != nil {
 		return err
 	}
-	expected := was.Version
-	if want != nil {
-		expected = *want
+	if expected == nil {
+		expected = &was.Version
 	}
-	return events.Moved(o.bound.config.Workflow+" "+id, expected, now.Version)
+	return events.Moved(o.bound.config.Workflow+" "+id, *expected, now.Version)
 }
 
 func (o *userTable) recover(ctx context.Context, r recovery) (e entities.Entity, freed bool, err error) {
@@ -365,15 +366,15 @@ func (o *userTable) adoptRow(ctx context.Context, row store.UserRow) error {
 	if err != nil {
 		return err
 	}
-	side, err := entities.Get(ctx, o.bound.engine, o.bound.config.Workflow, row.ID)
+	companion, err := entities.Get(ctx, o.bound.engine, o.bound.config.Workflow, row.ID)
 	switch {
-	case err == nil && side.Claim.Phase != entities.Free:
+	case err == nil && companion.Claim.Phase != entities.Free:
 		return nil // it is claimed
 	case err != nil && fault.CodeOf(err) != fault.NotFound:
 		return err
 	}
 	err = o.bound.engine.Update(ctx, func(ctx context.Context, tx *store.Tx) error {
-		side, err := entities.Sync(ctx, tx, o.bound.config.Workflow, row.ID, row.Status)
+		companion, err := entities.Sync(ctx, tx, o.bound.config.Workflow, row.ID, row.Status)
 		if err != nil {
 			return err
 		}
@@ -381,7 +382,7 @@ func (o *userTable) adoptRow(ctx context.Context, row store.UserRow) error {
 		if err != nil {
 			return err
 		}
-		if side.Claim.Phase != entities.Free || now.Status != row.Status {
+		if companion.Claim.Phase != entities.Free || now.Status != row.Status {
 			return errMoved
 		}
 		return o.bound.adoptOne(ctx, tx, at, row.ID, row.Status)

@@ -1,6 +1,6 @@
 // Package remote defines the work that other programs do: workers, which claim tasks, and
 // URLs, which Holdfast calls. Each capability is a [Source] of tasks and enforces the
-// rules of its own tasks. The code that gives out tasks, over HTTP or otherwise, knows no
+// rules of its own tasks. The code that hands out tasks, over HTTP or otherwise, knows no
 // capability.
 package remote
 
@@ -19,7 +19,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/wake"
 )
 
-// Source gives out the tasks of one capability.
+// Source hands out the tasks of one capability.
 type Source interface {
 	// Owns reports whether a task id belongs to this source.
 	Owns(id string) bool
@@ -31,7 +31,7 @@ type Source interface {
 	// Fail ends a task with a failure. Repeating it under the same epoch returns the same
 	// result.
 	Fail(context.Context, Lease, Failure) (Ended, error)
-	// Snooze ends a task that was not done, without counting an attempt or a failure. It is given
+	// Snooze ends a task that was not done, without counting an attempt or a failure. It is handed
 	// out again after the delay. Repeating it under the same epoch returns the same result.
 	Snooze(context.Context, Lease, time.Duration) (Ended, error)
 	// Renew extends the lease of a task.
@@ -43,7 +43,7 @@ type Source interface {
 // Claim is a worker's request for tasks.
 type Claim struct {
 	Workspace string
-	Revision  int64 // of the workspace's declarations
+	Revision  int64 // of the workspace's registry
 	Worker    string
 	Handlers  []string
 	Lease     time.Duration
@@ -103,7 +103,7 @@ func (t *Task) size() int {
 	return n
 }
 
-// Lease is the id of a task that was given out, and the epoch of its lease.
+// Lease is the id of a task that was handed out, and the epoch of its lease.
 type Lease struct {
 	ID    string
 	Epoch int64
@@ -142,7 +142,7 @@ func (f Failure) Said() error {
 type Ended struct {
 	Status    string
 	Version   int64
-	NotBefore time.Time
+	NotBefore time.Time // when it is due again; zero if unknown or not due again
 }
 
 // Renewed is the result of a renewal.
@@ -229,7 +229,7 @@ func Probed(output json.RawMessage) (happened bool, result json.RawMessage, err 
 	return *found.Happened, found.Result, nil
 }
 
-// Known caches a value read from each workspace's declarations until they change.
+// Known caches a value read from each workspace's declarations, until the revision of the workspace's registry changes.
 type Known[T any] struct{ workspaces sync.Map }
 
 type known[T any] struct {

@@ -13,7 +13,7 @@ import (
 // Sources are all task sources of one process.
 type Sources struct {
 	all   []Source
-	turns atomic.Int64
+	takes atomic.Int64
 }
 
 // NewSources combines task sources.
@@ -31,7 +31,7 @@ func (s *Sources) Of(id string) (Source, error) {
 
 // Offers returns the offers of all sources for a claim.
 func (s *Sources) Offers(ctx context.Context, c Claim) (Offers, error) {
-	o := Offers{all: make([]Offer, len(s.all)), turns: &s.turns}
+	o := Offers{all: make([]Offer, len(s.all)), takes: &s.takes}
 	for i, x := range s.all {
 		var err error
 		if o.all[i], err = x.Offer(ctx, c); err != nil {
@@ -44,7 +44,7 @@ func (s *Sources) Offers(ctx context.Context, c Claim) (Offers, error) {
 // Offers are the offers of all sources for a claim.
 type Offers struct {
 	all   []Offer
-	turns *atomic.Int64 // number of takes, for the rotation of sources
+	takes *atomic.Int64 // number of takes, for the rotation of sources
 }
 
 // Topics returns the topics that are woken when there may be tasks.
@@ -68,7 +68,7 @@ func (o Offers) Needs() (needs []wake.WorkKind) {
 // already, so they are returned even if a later source fails.
 func (o Offers) Take(ctx context.Context, d store.Doer, due map[wake.WorkKind]bool, limit int) (all []Task, err error) {
 	_, inTx := d.(*store.Tx)
-	first := int(o.turns.Add(1) % int64(len(o.all)))
+	first := int(o.takes.Add(1) % int64(len(o.all)))
 	for i := range o.all { // rotate the first source, so that none starves
 		x := o.all[(first+i)%len(o.all)]
 		if len(all) >= limit || inTx && len(all) > 0 {

@@ -10,9 +10,9 @@ import (
 // Lost is work that was handed out to a remote handler that never called back: an
 // action, a step of a run, an item of a batch or a stream of a reaction.
 type Lost struct {
-	Place   string // sort key among all lost hand-outs
-	Kind    string // action, runStep, batchItem or reaction
-	Parts   [3]string
+	Place   string    // sort key among all lost hand-outs
+	Kind    string    // action, runStep, batchItem or reaction
+	Parts   [3]string // by kind: lifecycle, entity, operation; run, step, visit; batch, item; reaction, stream
 	Handler string
 	Held    bool // it is handed out again
 	Epoch   int64

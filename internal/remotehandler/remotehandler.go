@@ -25,7 +25,7 @@ type Handler struct {
 	// probe.
 	OnUnknown string        `arg:"unknown"`
 	Timeout   time.Duration `arg:"timeout"` // 0 means the default
-	Secret    string        `arg:"secret"`  // sealed
+	Secret    string        `arg:"secret"`  // encrypted, by package seal
 	CreatedAt time.Time
 	UpdatedAt time.Time
 }
@@ -84,8 +84,8 @@ func (h Handler) Check() error {
 }
 
 // Put creates or replaces a handler in the context's workspace, and reports
-// whether it was created. It raises the registry's revision, so that every node
-// reads the declaration before its next write.
+// whether it was created. It raises the revision of the workspace's registry, so that
+// every node reads the declaration before its next write.
 func Put(ctx context.Context, tx *store.Tx, h Handler) (created bool, err error) {
 	if err := h.Check(); err != nil {
 		return false, err

@@ -24,10 +24,11 @@ type applyPlanArgs struct {
 }
 
 type moved struct {
-	applied    bool
-	version    int64
-	until, now time.Time
-	since      time.Time // this node's clock before the command was sent
+	applied bool
+	version int64
+	until   time.Time // the end of the lease of the step that it takes
+	now     time.Time // the database's clock
+	since   time.Time // this node's clock before the command was sent
 }
 
 type startArgs struct {
@@ -43,7 +44,7 @@ type startArgs struct {
 
 type started struct {
 	applied bool
-	run     string
+	run     string // the new run or, if not applied, the run that was started with the key before; "" if none is visible yet
 	moved
 }
 

@@ -17,16 +17,16 @@ import (
 // trail records the steps of a run that a worker serves.
 //
 // A step whose handler and the handler of the next step declare it (Handled.Behind) is recorded behind: the next body
-// begins while the end of the step waits to be recorded or is being recorded. The ends that wait are recorded in one
-// statement (runs.finish_steps), in order, all or none.
+// begins while the end of the step waits to be recorded or is being recorded. The ends that wait are recorded together, as
+// one record: one statement (runs.finish_steps) writes them in order, all or none.
 //
 //   - The database has one step of the run as held: the anchor. Its lease covers the bodies of all later steps, and is
 //     renewed while they run. A record ends the anchor and begins the last step, which is the next anchor, so a holder
 //     that has lost the lease of the anchor can record nothing of what it did after it.
 //   - A record is sent when its first end has waited for the delay of the worker, or at the limit of the trail, or before
 //     anything that requires what came before to be recorded. One record is in flight at a time.
-//   - These require it, and wait: a step that is not so declared, a failure, an effect, a write of the step's
-//     transaction, the end of the run, and the end of the worker.
+//   - These require that, and wait for it: a step that is not so declared, a failure, an effect, a write in the
+//     transaction of a step (WriteTx), the end of the run, and the stop of the worker.
 //   - A record is refused if the version of the run has changed: by a signal, a pause, a cancel. The ends are then
 //     recorded one by one, as if they had not been behind, as long as each begins the step that the trail expects. Where
 //     it does not, because the run is paused or cancelled, the trail ends: the later ends are dropped, and the body in
@@ -45,20 +45,20 @@ type trail struct {
 	tip      ClaimedStep // the step whose body runs
 	renewed  time.Time   // a time before the lease of the anchor was taken or last renewed
 	waiting  []behind
-	unsaved  int           // ends that wait or are in flight
-	size     int           // and their size in bytes
-	timer    *time.Timer   // until waiting is sent
-	flight   chan struct{} // closed when the records in flight have ended; nil without any
-	moved    chan struct{} // closed when the next record has ended
-	err      error         // why the trail has ended
-	unwanted context.CancelCauseFunc
+	unsaved  int                     // ends that wait or are in flight
+	size     int                     // and their size in bytes
+	timer    *time.Timer             // until waiting is sent
+	flight   chan struct{}           // closed when the records in flight have ended; nil without any
+	moved    chan struct{}           // closed when the next record has ended
+	err      error                   // why the trail has ended
+	unwanted context.CancelCauseFunc // stops the body that runs
 }
 
 // behind is the end of a step that is recorded behind.
 type behind struct {
 	plannedEnd
 	done Done
-	last bool // the trail does not expect the next step
+	last bool // the next step, if there is one, does not belong to the trail
 }
 
 func (b *behind) size() int { return len(b.output) + len(b.beginInput) + len(b.state) + len(b.memo) }

@@ -125,7 +125,7 @@ type wanted struct {
 	limit    int
 }
 
-// each polls each workspace whose turn it is; all is the result without turns.
+// each polls each workspace whose turn it is; all are the steps that a poll of all workspaces found.
 func (f *Finder) each(ctx context.Context, d store.Doer, shard int16, w wanted, all []ClaimedStep) (_ []ClaimedStep, more bool, err error) {
 	if f.rounds == nil {
 		f.rounds = make(map[int16]*lease.Round)
@@ -133,7 +133,7 @@ func (f *Finder) each(ctx context.Context, d store.Doer, shard int16, w wanted, 
 	if f.rounds[shard] == nil {
 		f.rounds[shard] = &lease.Round{Kind: w.kind}
 	}
-	var shut []string
+	var shut []string // workspaces that have used up their capacity
 	if f.Capacity != nil {
 		shut = f.Capacity.ShutWorkspaces()
 	}
@@ -230,7 +230,7 @@ func (k *Executor) TakeDue(ctx context.Context, d store.Doer, a Ask) (taken []Cl
 // sweepLimit limits the rows that one sweep handles.
 const sweepLimit = 500
 
-// Expire ends expired leases, each as a crash of its holder, and returns their number: in a
+// Expire ends expired leases, each as a crash of its holder or a lost hand-out, and returns their number: in a
 // workspace, or in all workspaces of a shard.
 func (k *Executor) Expire(ctx context.Context, d store.Doer, at store.Partition) (freed int, err error) {
 	all, err := expiredVerb.DoAt(ctx, d, at, sweepLimit)

@@ -131,7 +131,7 @@ func (c *planner) started(a addStep) {
 func (c *planner) begin(s *workflow.Step, a *addStep) (target string, err error) {
 	switch s.Type {
 	case workflow.Condition:
-		return c.decide(s, a)
+		return c.branch(s, a)
 	case workflow.Wait:
 		return "", c.sleep(s, a)
 	case workflow.Event:
@@ -144,7 +144,8 @@ func (c *planner) begin(s *workflow.Step, a *addStep) (target string, err error)
 	return "", c.work(s, a)
 }
 
-func (c *planner) decide(s *workflow.Step, a *addStep) (target string, err error) {
+// branch evaluates a condition.
+func (c *planner) branch(s *workflow.Step, a *addStep) (target string, err error) {
 	x, err := workflow.Compile(s.If)
 	if err != nil {
 		return "", err
@@ -161,7 +162,7 @@ func (c *planner) decide(s *workflow.Step, a *addStep) (target string, err error
 	a.Output, _ = json.Marshal(map[string]bool{"result": yes}) // cannot fail: a bool
 	c.started(*a)
 	c.emitStep("stepCompleted", a.Name, a.Visit, map[string]any{"result": yes})
-	last := c.memo.Last
+	last := c.memo.Last // the result of a condition is no output of the run
 	c.remember(a.Name, Completed, a.Visit, a.Output, "")
 	c.memo.Last = last
 	return target, nil
@@ -223,7 +224,7 @@ func (c *planner) await(s *workflow.Step, a *addStep) {
 		a.Due, a.Wait = ms(s.Timeout), ms(s.Timeout)
 		c.soon(s.Timeout)
 	}
-	c.wakes = append(c.wakes, Topic("")) // the signal may already be in the inbox
+	c.wakes = append(c.wakes, Topic("")) // the signal may have been sent already
 	c.beginWaiting(a)
 }
 

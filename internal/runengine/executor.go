@@ -56,8 +56,8 @@ type StoredDefinition struct {
 }
 
 type definitionsArgs struct {
-	behind string
-	limit  int
+	after string
+	limit int
 }
 
 var (
@@ -72,7 +72,7 @@ var (
 		func(id string, args *store.Args) { args.Text("definition", id) }, scanDefinition)
 	definitionsVerb = store.NewVerb(store.Decl{Name: "runs.list_definitions", Lane: store.Read}, nil,
 		func(a definitionsArgs, args *store.Args) {
-			args.Text("after", a.behind)
+			args.Text("after", a.after)
 			args.Int("limit", int64(a.limit))
 		}, scanDefinition)
 )
@@ -119,8 +119,8 @@ func Definition(ctx context.Context, d store.Doer, id string) (StoredDefinition,
 }
 
 // Definitions returns the definitions after a cursor, in the order of their ids.
-func Definitions(ctx context.Context, d store.Doer, behind string, limit int) ([]StoredDefinition, error) {
-	return definitionsVerb.Do(ctx, d, definitionsArgs{behind: behind, limit: limit})
+func Definitions(ctx context.Context, d store.Doer, after string, limit int) ([]StoredDefinition, error) {
+	return definitionsVerb.Do(ctx, d, definitionsArgs{after: after, limit: limit})
 }
 
 // definition returns a compiled definition, from the cache if possible.
@@ -161,7 +161,7 @@ func (k *Executor) cache(d store.Doer, key definitionKey, p *compiled) {
 	k.all[key] = p
 }
 
-// ensure stores a definition if it is not stored yet, and returns it compiled. A cached definition is stored.
+// ensure stores a definition if it is not stored yet, and returns it compiled. A cached definition is known to be stored.
 func (k *Executor) ensure(ctx context.Context, d store.Doer, at store.Partition, def *workflow.Definition) (*compiled, error) {
 	key := definitionKey{at, def.ID()}
 	k.mu.Lock()
@@ -196,9 +196,10 @@ type Start struct {
 	Declared *workflow.Definition
 	Input    []byte // JSON; nil means {}
 	Key      string // the idempotency key, or ""
-	Holder   string
-	Lease    time.Duration
-	Local    LocalHandlers
+	// Holder takes the first step, for Lease, if Local has its handler.
+	Holder string
+	Lease  time.Duration
+	Local  LocalHandlers
 }
 
 // Start starts a run. If the key was used before with the same definition and input, it returns that
@@ -370,8 +371,8 @@ func (k *Executor) try(ctx context.Context, d store.Doer, l *ClaimedStep, by Tak
 	return *l, errChanged
 }
 
-// holding applies a plan under a lease, and retries it while the run changes otherwise. It fails only
-// if the lease is lost.
+// holding applies a plan under a lease, and retries it while others change the run. If the lease is lost, it returns
+// [fault.LeaseLost].
 func (k *Executor) holding(ctx context.Context, d store.Doer, l *ClaimedStep, by Taker, f func(*planner) error) (ClaimedStep, error) {
 	if !l.taken && l.Step.Holder == "" || l.Step.Status != Running {
 		return *l, lostStep(l)

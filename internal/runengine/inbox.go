@@ -26,10 +26,11 @@ type Signal struct {
 }
 
 type signalled struct {
-	applied      bool
-	status, kind string
-	payload      []byte
-	version      int64
+	applied bool
+	status  string // of the run
+	kind    string // the type of the signal that the run already has under this id, or ""
+	payload []byte // of that signal
+	version int64
 }
 
 // Approval is a request for a decision, or the decision.
@@ -43,14 +44,14 @@ type Approval struct {
 	Content              []byte
 	ExpiresAt            time.Time
 	CreatedAt, DecidedAt time.Time
-	past                 bool
+	past                 bool // ExpiresAt has passed, by the database's clock
 }
 
 // Decision decides an approval. Actor is the authenticated actor; Label is a display name of the actor's choice.
 type Decision struct {
 	Decision, Actor, Label string
 	Content                []byte
-	// May returns an error if the actor may not decide for any of the requesters; nil allows all.
+	// May returns an error if the actor may not decide for any of the requesters; a nil May allows all.
 	May func(requesters []string) error
 }
 
@@ -139,7 +140,7 @@ func scanApproval(all *[]Approval, r store.Row) error {
 	return err
 }
 
-// Send puts a signal into a run's inbox and reports whether it is new. A finished run accepts no
+// Send stores a signal for a run and reports whether it is new. A finished run accepts no
 // signals: the error is [fault.InvalidTransition]. The same id with different content returns
 // [fault.Conflict].
 func Send(ctx context.Context, d store.Doer, s Signal) (fresh bool, err error) {
@@ -214,16 +215,16 @@ func GetApproval(ctx context.Context, d store.Doer, id string) (Approval, error)
 }
 
 // Approvals returns the approvals after a cursor, filtered by status and run; "" matches all.
-func Approvals(ctx context.Context, d store.Doer, status, run, behind string, limit int) ([]Approval, error) {
+func Approvals(ctx context.Context, d store.Doer, status, run, after string, limit int) ([]Approval, error) {
 	all := append([]string{"", "pending", "expired"}, Decisions...)
 	if !slices.Contains(all, status) {
 		return nil, fault.New(fault.Validation, "status must be one of %s, got %q", strings.Join(all[1:], ", "), status)
 	}
 	a := approvalsArgs{status: status, limit: limit}
-	if behind != "" {
+	if after != "" {
 		var ok bool
-		if a.visited, ok = cutID(approvalPrefix, behind); !ok {
-			return nil, fault.New(fault.Validation, "the cursor %q does not belong to this list: use the cursor of the previous page", behind)
+		if a.visited, ok = cutID(approvalPrefix, after); !ok {
+			return nil, fault.New(fault.Validation, "the cursor %q does not belong to this list: use the cursor of the previous page", after)
 		}
 	}
 	verb := approvalsVerb
@@ -287,12 +288,13 @@ func decide(ctx context.Context, d store.Doer, id string, v Decision) (Approval,
 	return now, err
 }
 
-// Inbox is a position among the signals that no step has taken; the zero value is the start.
+// Inbox is a position among the signals that no step has taken; the zero value is the start. It has nothing to do with
+// package inbox.
 type Inbox struct {
-	nth                  int
+	nth                  int  // the signal's number on its page, from 1
 	unwoken              bool // the current step of the run waits for this signal, but was not woken
 	workspace, run, kind string
-	n                    int64
+	n                    int64 // orders the signals of a run
 }
 
 // inboxPage is how many signals one statement reads.
@@ -316,7 +318,7 @@ var listUntakenSignalsVerb = store.NewVerb(store.Decl{Name: "runs.list_untaken_s
 // Rouse reads a page of a shard's signals that no step has taken, and wakes the runs that wait for
 // one of them. It returns the number of woken runs and the next position, which is the zero value
 // after the last page. A signal and the wake-up of its step are one transaction, so only older
-// versions can have left such runs.
+// versions of Holdfast can have left such runs.
 func (k *Executor) Rouse(ctx context.Context, d store.Doer, shard int16, after Inbox) (woken int, next Inbox, err error) {
 	page, err := listUntakenSignalsVerb.DoAt(ctx, d, store.Partition{Shard: shard}, after)
 	for _, x := range page {

@@ -38,7 +38,7 @@ type endArgs struct {
 }
 
 type noted struct {
-	held bool
+	held bool // the lease is not lost
 	effects.Entry
 }
 

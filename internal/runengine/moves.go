@@ -82,9 +82,9 @@ func (c *planner) pass(delay time.Duration) {
 }
 
 // stopped ends a step that has done nothing, of a run that is to be cancelled.
-func (c *planner) stopped(why string) {
+func (c *planner) stopped(event string) {
 	c.touch(Cancelled, func(*touch) {})
-	c.emitStep(why, c.step.Name, c.step.Visit, nil)
+	c.emitStep(event, c.step.Name, c.step.Visit, nil)
 	c.cancelled()
 }
 
@@ -209,7 +209,7 @@ const (
 	Retry  = "retry"
 )
 
-// command applies a command, or returns why it is not allowed.
+// command applies a command, or returns why it is not allowed. open says that an effect of the step has an unknown outcome.
 func (c *planner) command(name string, open bool) error {
 	from := map[string]bool{Pause: c.run.Status == Running, Resume: c.run.Status == Paused, Retry: c.run.Status == Failed,
 		Cancel: c.run.Status == Pending || c.run.Status == Running || c.run.Status == Waiting || c.run.Status == Paused}[name]

@@ -16,14 +16,15 @@ type plan struct {
 	Touch   *touch    `json:"touch,omitempty"`
 	Add     []addStep `json:"add,omitempty"`
 	Ask     *ask      `json:"ask,omitempty"`
-	Lapse   bool      `json:"lapse"`
-	Signal  string    `json:"signal,omitempty"`
+	Lapse   bool      `json:"lapse"`            // the step's approval expires
+	Signal  string    `json:"signal,omitempty"` // the id of the signal that the step takes
 	Results []Result  `json:"results,omitempty"`
 	Body    *body     `json:"body,omitempty"`
 	Events  []event   `json:"events"`
 	Saw     *saw      `json:"saw,omitempty"`
 	Actor   string    `json:"actor,omitempty"` // of a command or resolution
-	// Plain means that the plan involves no effects, signals or approvals.
+	// Plain means that the plan involves no effects, signals or approvals, so that a faster statement applies it. (A plain
+	// move, in plain.go, has no plan at all.)
 	Plain bool `json:"plain"`
 }
 
@@ -46,29 +47,32 @@ type planRun struct {
 	Error  *string         `json:"error"`
 	Cancel bool            `json:"cancel"`
 	Over   bool            `json:"over"`
-	Keep   *int64          `json:"keep"` // in ms
+	Keep   *int64          `json:"keep"` // how long the ended run is stored, in ms; nil means forever
 }
 
 // touch is the change of the step that the move is about.
 type touch struct {
-	Status    string          `json:"status"`
-	Output    json.RawMessage `json:"output,omitempty"`
-	Error     *string         `json:"error"`
-	Next      *string         `json:"next"`
-	Attempts  int64           `json:"attempts"`
-	Failures  int64           `json:"failures"`
-	Crashes   int64           `json:"deaths"`
-	Quiet     bool            `json:"quiet"`
-	Lost      int64           `json:"lost"`
-	Lease     string          `json:"hold"` // take, keep, drop
-	When      string          `json:"when"` // none, in, keep, deadline, park, parkin, unpark
-	Ms        int64           `json:"ms"`
-	Uncertain bool            `json:"uncertain"`
-	Over      bool            `json:"over"`
-	Clear     bool            `json:"clear"` // forget the fired operation
-	Safety    *string         `json:"safety,omitempty"`
-	Unknown   *string         `json:"unknown,omitempty"`
-	Timeout   *int64          `json:"timeout,omitempty"` // in ms
+	Status   string          `json:"status"`
+	Output   json.RawMessage `json:"output,omitempty"`
+	Error    *string         `json:"error"`
+	Next     *string         `json:"next"`
+	Attempts int64           `json:"attempts"`
+	Failures int64           `json:"failures"`
+	Crashes  int64           `json:"deaths"`
+	Quiet    bool            `json:"quiet"`
+	Lost     int64           `json:"lost"`
+	Lease    string          `json:"hold"` // take, keep, drop
+	// When sets when the step is due: none (not due), in (after Ms), keep (unchanged), deadline (at its deadline). In a
+	// paused run a step is not due, and stores when it would be: park stores its due time, parkin stores now plus Ms,
+	// and unpark makes the stored time the due time again.
+	When      string  `json:"when"`
+	Ms        int64   `json:"ms"`
+	Uncertain bool    `json:"uncertain"`
+	Over      bool    `json:"over"`
+	Clear     bool    `json:"clear"` // clears Step.Fired
+	Safety    *string `json:"safety,omitempty"`
+	Unknown   *string `json:"unknown,omitempty"`
+	Timeout   *int64  `json:"timeout,omitempty"` // in ms
 }
 
 // addStep is a step that begins.
@@ -85,9 +89,9 @@ type addStep struct {
 	Next     *string         `json:"next,omitempty"`
 	Attempts int64           `json:"attempts"`
 	Timeout  int64           `json:"timeout"`
-	Held     bool            `json:"held"`
+	Held     bool            `json:"held"`           // leased from the start
 	Due      *int64          `json:"due,omitempty"`  // ms from now
-	At       *int64          `json:"at,omitempty"`   // ms since 1970
+	At       *int64          `json:"at,omitempty"`   // when it is due, ms since 1970
 	Wait     *int64          `json:"wait,omitempty"` // the deadline, ms from now
 	Signal   *string         `json:"signal,omitempty"`
 	Safety   string          `json:"safety"`
@@ -127,7 +131,7 @@ type event struct {
 
 // Limits of runs.
 const (
-	// MaxVisits limits the steps of a run, so that an endless loop ends.
+	// MaxVisits limits the visits of all steps of a run, so that an endless loop ends.
 	MaxVisits = 10_000
 	// maxInstantSteps limits how many steps that end as soon as they begin are taken in one move.
 	maxInstantSteps = 200
@@ -154,7 +158,7 @@ type LocalHandlers func(handler string) (Handled, bool)
 type compiled struct {
 	*workflow.Definition
 	refs map[string]bool
-	all  bool
+	all  bool // they may refer to any step
 }
 
 func compile(def *workflow.Definition) *compiled {
@@ -169,7 +173,7 @@ type planner struct {
 	step      Step
 	memo      memo
 	plan      plan
-	how       string        // the required state of the step: held, died, due or ""
+	how       string        // the required state of the step: held, died (its lease expired), due or "" (any)
 	retention time.Duration // how long the run is stored after its end
 
 	// local reports whether this node serves a handler and has capacity for a step, which is

@@ -12,19 +12,19 @@ import (
 )
 
 type listArgs struct {
-	behind, status, definition string
-	limit                      int
+	after, status, definition string
+	limit                     int
 }
 
 type stepsArgs struct {
-	run    string
-	behind int64
-	limit  int
+	run   string
+	after int64
+	limit int
 }
 
 type uncertainArgs struct {
-	run, behind string
-	limit       int
+	run, after string
+	limit      int
 }
 
 var (
@@ -35,13 +35,13 @@ var (
 	uncertainVerb = store.NewVerb(store.Decl{Name: "runs.list_uncertain", Lane: store.Read}, nil,
 		func(a uncertainArgs, args *store.Args) {
 			args.Text("run", a.run)
-			args.Text("after", a.behind)
+			args.Text("after", a.after)
 			args.Int("limit", int64(a.limit))
 		}, scanClaimedStep)
 	stepsVerb = store.NewVerb(store.Decl{Name: "runs.list_steps", Lane: store.Read}, nil,
 		func(a stepsArgs, args *store.Args) {
 			args.Text("run", a.run)
-			args.Int("after", a.behind)
+			args.Int("after", a.after)
 			args.Int("limit", int64(a.limit))
 		},
 		func(all *[]Step, r store.Row) error {
@@ -55,7 +55,7 @@ var (
 func newListVerb(name string) *store.Verb[listArgs, []Run] {
 	return store.NewVerb(store.Decl{Name: name, Lane: store.Read}, nil,
 		func(a listArgs, args *store.Args) {
-			args.Text("after", a.behind)
+			args.Text("after", a.after)
 			args.Text("status", a.status)
 			args.Text("definition", a.definition)
 			args.Int("limit", int64(a.limit))
@@ -176,7 +176,7 @@ func ByOperation(ctx context.Context, d store.Doer, operation string) (ClaimedSt
 type Filter struct{ Status, Definition string }
 
 // List returns runs after a cursor, the newest first.
-func List(ctx context.Context, d store.Doer, f Filter, behind string, limit int) ([]Run, error) {
+func List(ctx context.Context, d store.Doer, f Filter, after string, limit int) ([]Run, error) {
 	if f.Status != "" && !slices.Contains(Statuses, f.Status) {
 		return nil, fault.New(fault.Validation, "status must be one of %s, got %q", strings.Join(Statuses, ", "), f.Status).With("pointer", "/status")
 	}
@@ -184,15 +184,15 @@ func List(ctx context.Context, d store.Doer, f Filter, behind string, limit int)
 	if f.Status != "" && f.Status != Completed && f.Status != Cancelled {
 		verb = listOpenVerb
 	}
-	return verb.Do(ctx, d, listArgs{behind, f.Status, f.Definition, limit})
+	return verb.Do(ctx, d, listArgs{after, f.Status, f.Definition, limit})
 }
 
 // Steps returns the visits of a run's steps after a cursor, in their order.
-func Steps(ctx context.Context, d store.Doer, id string, behind int64, limit int) ([]Step, error) {
+func Steps(ctx context.Context, d store.Doer, id string, after int64, limit int) ([]Step, error) {
 	if err := CheckID(id); err != nil {
 		return nil, err
 	}
-	all, err := stepsVerb.Do(ctx, d, stepsArgs{id, behind, limit})
+	all, err := stepsVerb.Do(ctx, d, stepsArgs{id, after, limit})
 	if err == nil && len(all) == 0 { // the run may not exist
 		_, err = Get(ctx, d, id)
 	}
@@ -200,12 +200,12 @@ func Steps(ctx context.Context, d store.Doer, id string, behind int64, limit int
 }
 
 // Uncertain returns the uncertain steps after a cursor, in the order of their operations.
-func Uncertain(ctx context.Context, d store.Doer, behind string, limit int) ([]ClaimedStep, error) {
+func Uncertain(ctx context.Context, d store.Doer, after string, limit int) ([]ClaimedStep, error) {
 	at, err := d.Partition(ctx, store.Read)
 	if err != nil {
 		return nil, err
 	}
-	all, err := uncertainVerb.DoAt(ctx, d, at, uncertainArgs{behind: behind, limit: limit})
+	all, err := uncertainVerb.DoAt(ctx, d, at, uncertainArgs{after: after, limit: limit})
 	for i := range all {
 		all[i].Shard = at.Shard
 	}

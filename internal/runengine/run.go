@@ -10,11 +10,11 @@
 //
 // Every statement locks in the order run, step, approval.
 //
-// The files form layers, and each layer calls only those below it (internal/archtest lists and checks them). From the lowest
-// to the highest: runs, their ids and reads (run.go, read.go); plans, which do not access the database (plan.go, input.go,
-// enter.go, moves.go); the executor, which applies them under the lease of a step (apply.go, journal.go, executor.go,
-// step.go); signals, approvals and due steps (inbox.go, due.go); and the execution of steps, in this program or elsewhere
-// (behind.go, serve.go, worker.go, remote.go).
+// The files form layers, and each layer calls mostly those below it (internal/archtest lists the layers and limits the
+// exceptions). From the lowest to the highest: runs, their ids and reads (run.go, read.go); plans, which do not access the
+// database (plan.go, input.go, enter.go, moves.go); the executor, which applies them under the lease of a step (plain.go,
+// apply.go, journal.go, executor.go, step.go); signals, approvals and due steps (inbox.go, due.go); and the execution of
+// steps, in this program or elsewhere (behind.go, serve.go, worker.go, remote.go).
 package runengine
 
 import (
@@ -87,17 +87,19 @@ type Run struct {
 	CancelRequested                  bool
 	CreatedAt, StartedAt, FinishedAt time.Time
 
-	memo []byte
+	memo []byte // as stored; see the type memo
 }
 
 // Step is one visit of a step.
 type Step struct {
 	Name                  string
-	Visit, N              int64
+	Visit                 int64 // among the visits of this step, from 1
+	N                     int64 // among all visits of the run, from 1
 	Type                  workflow.Type
 	Handler, Status       string
 	Input, Output         []byte
-	Error, Next           string
+	Error                 string
+	Next                  string // the step that follows; set when the step has ended
 	Attempts, Failures    int64
 	Holder                string
 	Epoch                 int64
@@ -106,17 +108,20 @@ type Step struct {
 	Quiet                 bool  // handed out to a remote holder that has not responded yet
 	Lost                  int64 // consecutive hand-outs without any response
 	Timeout               time.Duration
-	Due, Deadline         time.Time
-	Begun                 int64
+	Due                   time.Time // when it may be taken
+	Deadline              time.Time // of a wait for a signal or a decision
+	Begun                 int64     // effects begun and not known as not done
 	Uncertain             bool
-	Safety, Unknown       string
-	Signal, Fired         string
+	Safety                string
+	Unknown               string // the policy for effects with an unknown outcome
+	Signal                string // the type of the signal that it waits for
+	Fired                 string // the operation that a transition fired
 	StartedAt, FinishedAt time.Time
 
 	past bool // the deadline has passed, by the database's clock
 }
 
-// ClaimedStep is a run with one of its steps, and the signal or decision that arrived for it.
+// ClaimedStep is a run with one of its steps, leased or not, and the signal or decision that arrived for the step.
 type ClaimedStep struct {
 	Shard int16
 	Run   Run
@@ -146,7 +151,7 @@ type decision struct {
 // memo is a run's memory of its steps: the number of visits of each and, for steps that expressions
 // refer to, their latest result.
 type memo struct {
-	N      int64                `json:"n"`
+	N      int64                `json:"n"` // all visits
 	Visits map[string]int64     `json:"visits"`
 	Steps  map[string]knownStep `json:"steps,omitempty"`
 	// Last is the output of the latest step that had one.
@@ -191,6 +196,7 @@ func EndTopic(id string) string { return "run-ended/" + id }
 // CancelTopic returns the topic that is woken when the cancellation of a run is requested.
 func CancelTopic(id string) string { return "run-cancelled/" + id }
 
+// row returns the name of a run's row, for verbs that lock it.
 func row(id string) string { return "run/" + id }
 
 func itoa(n int64) string { return strconv.FormatInt(n, 10) }

@@ -24,7 +24,8 @@ type Done struct {
 	Output  []byte
 	Patches [][]byte
 	Commits []Commit
-	// Whole means that others may have journaled effects: the step is not done if one of them is open.
+	// Whole is for a body that calls a URL, which may have journaled effects through the API: the step is not done if the
+	// outcome of one of them is unknown.
 	Whole bool
 }
 
@@ -100,7 +101,7 @@ type ServedRun struct {
 	// Done is closed when the worker has left the run.
 	Done chan struct{}
 	key  runKey
-	run  Run // as the worker left it, or as it took it if it lost it; read after Done
+	run  Run // as the worker left it or, if the worker lost its lease, as it was when taken; read after Done
 }
 
 type runKey struct{ workspace, id string }
@@ -162,7 +163,7 @@ func (w *Worker) serve(ctx context.Context, l ClaimedStep, t *trail) (next Claim
 	body := k.Start(effects.With(wanted, j))
 	var done Done
 	if err == nil {
-		err = k.Held(body) // it may have waited for its turn
+		err = k.Held(body) // time has passed since the lease was taken
 	}
 	started := err == nil
 	if started {
@@ -269,7 +270,8 @@ func (w *Worker) ended(done Done, results []Result) Ended {
 	return Ended{Output: done.Output, Patches: done.Patches, Results: results, Holder: w.Name, Lease: w.lease(), Local: mine, Whole: done.Whole}
 }
 
-// restOf returns the results of effects that are not journaled yet.
+// restOf returns the results of effects that are not journaled yet, whether the outcome of an effect is unknown (open),
+// and whether only an operator can resolve it (doubt).
 func restOf(j *effects.Journal) (results []Result, open, doubt bool) {
 	rest, open, doubt := j.Rest()
 	for _, r := range rest {
@@ -288,6 +290,7 @@ func runCommit(ctx context.Context, tx *store.Tx, f Commit) (err error) {
 	return f(ctx, tx)
 }
 
+// failed records the end of a body that returned an error: as a failure, or as what the error stands for.
 func (w *Worker) failed(ctx context.Context, l *ClaimedStep, failure error, j *effects.Journal, stopping bool) (ClaimedStep, error) {
 	results, _, doubt := restOf(j)
 	if pass, ok := errors.AsType[passing](failure); ok {
@@ -307,8 +310,8 @@ func (w *Worker) failed(ctx context.Context, l *ClaimedStep, failure error, j *e
 			return w.Executor.Release(ctx, w.Engine, l, l.Step.Safety == opaque, results)
 		}
 	}
-	_, over := errors.AsType[*unfired](failure)
-	return w.Executor.Fail(ctx, w.Engine, l, Failure{Message: failure.Error(), Final: fault.IsNonRetryable(failure), Reported: !unreported, Unfired: over, Results: results})
+	_, noEffect := errors.AsType[*unfired](failure)
+	return w.Executor.Fail(ctx, w.Engine, l, Failure{Message: failure.Error(), Final: fault.IsNonRetryable(failure), Reported: !unreported, Unfired: noEffect, Results: results})
 }
 
 // late reports the calls of a body that has lost its lease. An opaque body is itself a call, unless
@@ -328,7 +331,7 @@ func (w *Worker) late(ctx context.Context, l *ClaimedStep, done Done, failure er
 // pollAgain is the pause between polls for the outcome of a fired operation.
 const pollAgain = time.Second
 
-// pollElsewhere is the pause after a node without the lifecycle has passed on a transition.
+// pollElsewhere is the pause after a node that does not have the lifecycle has left a transition to others.
 const pollElsewhere = 5 * time.Second
 
 // Transit executes a transition: it fires once, under the step's lease, and then polls for the

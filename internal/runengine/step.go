@@ -28,9 +28,10 @@ type Ended struct {
 	Output  []byte
 	Patches [][]byte // merge patches of the run's state, applied in this order; empty ones are skipped
 	Results []Result
-	Holder  string
-	Lease   time.Duration
-	Local   LocalHandlers
+	// Holder takes the next step, for Lease, if Local has its handler.
+	Holder string
+	Lease  time.Duration
+	Local  LocalHandlers
 	// Whole refuses the end with [effects.ErrOpen] if an effect has an unknown outcome.
 	Whole bool
 }
@@ -86,14 +87,14 @@ type plannedEnd struct {
 // after returns the run after the end was recorded.
 func (p *plannedEnd) after(m moved) ClaimedStep { return p.plan.after(&p.from, m) }
 
-// expected returns the run as it will be when the end is recorded: no other caller can change it before, because the
-// record requires the run's version.
+// expected returns the run as it will be when the end is recorded. If another caller changes the run before, the record is
+// refused, because it requires the run's version.
 func (p *plannedEnd) expected() ClaimedStep {
 	return p.after(moved{version: p.version + int64(len(p.plan.plan.Events)), since: clock.OfMachine()})
 }
 
-// planEnd plans a successful end that joined can record together with others. ok is false if there is none: the step or
-// the next one is opaque, the next one waits, the result cannot be stored.
+// planEnd plans a successful end that can be recorded together with others (see joined). ok is false if there is none: the
+// step or the next one is opaque, the next one waits, the result cannot be stored.
 func (k *Executor) planEnd(ctx context.Context, d store.Doer, l *ClaimedStep, e Ended) (p plannedEnd, ok bool) {
 	def, err := k.definition(ctx, d, l.partition(), l.Run.Definition)
 	if err != nil || e.check() != nil || l.Step.Safety == opaque || k.PlansOnly {
@@ -125,7 +126,7 @@ func (k *Executor) recordEnds(ctx context.Context, d store.Doer, all []plannedEn
 	return m, err
 }
 
-// CompleteAll ends a step and the steps that each of them begins, in one record. It returns false, and records nothing, if
+// CompleteAll ends a step, the step that it begins, and so on, in one record. It returns false, and records nothing, if
 // the lease is lost, the run has changed, or an end requires a record of its own. It is for tests: a worker plans each
 // end when its body is done.
 func (k *Executor) CompleteAll(ctx context.Context, d store.Doer, l *ClaimedStep, all []Ended) (next ClaimedStep, recorded bool, err error) {
@@ -169,7 +170,7 @@ type Failure struct {
 	Results []Result
 }
 
-// is reports whether a step failed this way; the message must be plain.
+// is reports whether a step failed this way; the message must be the result of [lease.Plain], as it is stored.
 func (f Failure) is(s Step) bool {
 	return (s.Status == Failed || s.Status == Waiting || s.Uncertain) && s.Error == f.Message
 }
@@ -273,8 +274,8 @@ func (c *planner) bodyNotDone(results []Result) {
 	}
 }
 
-// Tick handles a due step of the engine's own. It returns false if nothing was due or another caller
-// was first.
+// Tick handles a due step of the engine's own. If neither a signal nor a decision has come, the step is due again at its
+// deadline. Tick returns false if another caller was first.
 func (k *Executor) Tick(ctx context.Context, d store.Doer, l *ClaimedStep, by Taker, mine LocalHandlers) (ClaimedStep, bool, error) {
 	return k.once(ctx, d, l, by, func(c *planner) {
 		c.local = mine

@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/wake"
 )
 
-// Worker is the part of a node that takes the due steps of a set of handlers, in all workspaces, and runs a body for each. It
+// Worker is a loop of a node that takes the due steps of a set of handlers, in all workspaces, and runs a body for each. It
 // continues with the next step of a run, if one of its handlers serves it, without releasing the
 // run in between.
 type Worker struct {
@@ -37,11 +37,11 @@ type Worker struct {
 	RecordDelay    time.Duration // [defaultRecordDelay] if not set
 	TakesNext      bool          // [Worker.Step] continues with the next step of a run; for tests
 
-	once   sync.Once
-	room   *lease.Capacity
-	finder Finder
-	ticker Finder
-	bodies sync.WaitGroup
+	once     sync.Once
+	capacity *lease.Capacity
+	finder   Finder
+	ticker   Finder
+	bodies   sync.WaitGroup
 
 	mu      sync.Mutex
 	stop    context.Context // ends when it must stop; nil if it is not running
@@ -50,8 +50,8 @@ type Worker struct {
 
 func (w *Worker) init() {
 	w.once.Do(func() {
-		w.room = lease.NewCapacity(w.MaxConcurrency, func() bool { return store.SingleWorkspace(w.Engine) }, func() { w.Hub.WakeHere(w.again()) })
-		w.finder.Order, w.finder.Capacity, w.ticker.Order = &w.room.Order, w.room, new(lease.Order)
+		w.capacity = lease.NewCapacity(w.MaxConcurrency, func() bool { return store.SingleWorkspace(w.Engine) }, func() { w.Hub.WakeHere(w.again()) })
+		w.finder.Order, w.finder.Capacity, w.ticker.Order = &w.capacity.Order, w.capacity, new(lease.Order)
 	})
 }
 
@@ -62,10 +62,10 @@ func (w *Worker) again() string { return "steps/" + w.Name }
 // capacity: they have a poller of their own and do not wait for bodies.
 func (w *Worker) Run(ctx context.Context) {
 	w.init()
-	w.runs(ctx)
+	w.setRunning(ctx)
 	defer w.bodies.Wait()
 	//lint:ignore SA1012 a nil context means that the worker is not running
-	defer w.runs(nil)
+	defer w.setRunning(nil)
 	var ticking sync.WaitGroup
 	defer ticking.Wait()
 	if w.Ticks {
@@ -75,7 +75,7 @@ func (w *Worker) Run(ctx context.Context) {
 	p := wake.Poller{Hub: w.Hub, Topics: append([]string{w.again()}, w.Topics...), Log: w.Log, Poll: w.each(func(ctx context.Context, at store.Partition) (bool, error) {
 		return w.take(ctx, at, pollLimit, func(s lease.Share, l ClaimedStep) {
 			w.bodies.Go(func() {
-				defer w.room.Free(s, 1)
+				defer w.capacity.Free(s, 1)
 				w.Serve(ctx, l)
 			})
 		})
@@ -96,8 +96,8 @@ func (w *Worker) WorkKinds() []wake.WorkKind {
 	return append(w.handled(), wake.WorkKind{Kind: wake.Step})
 }
 
-// runs records the context of a running worker; nil means that it has stopped.
-func (w *Worker) runs(ctx context.Context) {
+// setRunning sets the context of the running worker; nil means that it has stopped.
+func (w *Worker) setRunning(ctx context.Context) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.stop = ctx
@@ -162,7 +162,7 @@ func (w *Worker) take(ctx context.Context, at store.Partition, limit int, serve 
 	if len(handlers) == 0 {
 		return false, nil
 	}
-	if err := w.room.Wait(ctx); err != nil {
+	if err := w.capacity.Wait(ctx); err != nil {
 		return false, err
 	}
 	ready, found, err := w.finder.Find(ctx, w.Engine, at, slices.Collect(maps.Keys(handlers)), w.Kind, limit)
@@ -179,8 +179,8 @@ func (w *Worker) take(ctx context.Context, at store.Partition, limit int, serve 
 			break
 		}
 		s := ready[i].share()
-		if w.room.Take(s, 1) == 0 {
-			if w.room.Left() == 0 { // it polls again when capacity is free
+		if w.capacity.Take(s, 1) == 0 {
+			if w.capacity.Left() == 0 { // it polls again when capacity is free
 				return true, failed
 			}
 			continue
@@ -188,7 +188,7 @@ func (w *Worker) take(ctx context.Context, at store.Partition, limit int, serve 
 		next, taken, err := w.Executor.Take(in, w.Engine, &ready[i], handlers[ready[i].Step.Handler], w.Taker())
 		failed = errors.Join(failed, err) // a step that cannot be taken must not block the others
 		if !taken {
-			w.room.Free(s, 1)
+			w.capacity.Free(s, 1)
 			continue
 		}
 		found = true
@@ -206,7 +206,7 @@ func (w *Worker) Step(ctx context.Context, at store.Partition) (found bool, err 
 		}
 	}
 	return w.take(ctx, at, 1, func(s lease.Share, l ClaimedStep) {
-		defer w.room.Free(s, 1)
+		defer w.capacity.Free(s, 1)
 		w.Serve(ctx, l)
 	})
 }
@@ -226,7 +226,7 @@ func (w *Worker) Eager(workspace string) (mine LocalHandlers, serve func(*Claime
 		return h, ok && stop != nil
 	}
 	done := func() {
-		w.room.Free(share, 1)
+		w.capacity.Free(share, 1)
 		w.bodies.Done()
 	}
 	free = func() {
@@ -250,7 +250,7 @@ func (w *Worker) Eager(workspace string) (mine LocalHandlers, serve func(*Claime
 func (w *Worker) reserve(s lease.Share) context.Context {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.stop == nil || w.stop.Err() != nil || w.room.Take(s, 1) == 0 {
+	if w.stop == nil || w.stop.Err() != nil || w.capacity.Take(s, 1) == 0 {
 		return nil
 	}
 	w.bodies.Add(1)

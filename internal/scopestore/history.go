@@ -59,6 +59,7 @@ func GetAt(ctx context.Context, d store.Doer, kind, id string, version int64) (S
 		r.born = born[0]
 	}
 	for from := int64(0); from <= version; {
+		// A replay needs all events, even beyond the budget of the read.
 		page, err := events.Read(store.Whole(ctx), d, events.ReadArgs{Stream: Stream(kind, id), From: from, Limit: replayPage})
 		if err != nil {
 			return s, err
@@ -127,7 +128,7 @@ func (r *replay) add(e events.Event) error {
 	return nil
 }
 
-// edit repeats an edit. The state stays unknown after an event of a version that did not record its edits.
+// edit repeats an edit. The state stays unknown after an event of a version of Holdfast that did not record its edits.
 func (r *replay) edit(name string, c change) error {
 	op := Op{name: name, field: c.Field, key: c.Key, value: c.Value}
 	switch name {

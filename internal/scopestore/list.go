@@ -15,7 +15,7 @@ type Entry struct {
 	Version              int64
 	Exists               bool // false for a tombstone and for a scope that has expired
 	CreatedAt, UpdatedAt time.Time
-	ExpiresAt            time.Time // the epoch if it does not expire
+	ExpiresAt            time.Time // 1970-01-01 if it does not expire
 }
 
 // ListArgs selects scopes of a kind.

@@ -96,10 +96,10 @@ type result struct {
 
 // Outcomes of an edit.
 const (
-	refused = iota
+	refused = iota // it does not fit the state
 	changed
 	unchanged
-	moved
+	moved // the scope is not at the expected version
 )
 
 var (
@@ -146,6 +146,7 @@ func recoveredEdit(m store.CommitProof) result {
 	return r
 }
 
+// key returns the name of a scope's row, for verbs that lock it.
 func key(kind, id string) string { return "scope/" + kind + "/" + id }
 
 func bindName(args *store.Args, kind, id string) {
@@ -209,16 +210,16 @@ func put(ctx context.Context, d store.Doer, a PutArgs) (Scope, error) {
 
 // Met reports whether a scope is at the expected version: nil accepts any version,
 // [events.None] requires a missing scope, [Some] an existing one.
-func Met(want *int64, version int64) bool {
-	return want == nil || *want == version || *want == Some && version != events.None
+func Met(expected *int64, version int64) bool {
+	return expected == nil || *expected == version || *expected == Some && version != events.None
 }
 
 // Moved returns the error for a scope that is not at the expected version.
-func Moved(kind, id string, want, last int64) *fault.Error {
-	if want == Some {
+func Moved(kind, id string, expected, last int64) *fault.Error {
+	if expected == Some {
 		return fault.New(fault.Concurrency, "%s scope %q does not exist, but the change requires an existing scope: create it first, or omit the condition", kind, id).With("lastVersion", last)
 	}
-	return events.Moved(kind+" scope "+id, want, last)
+	return events.Moved(kind+" scope "+id, expected, last)
 }
 
 // Delete deletes a scope. It returns [fault.NotFound] for a missing scope, and
@@ -269,8 +270,8 @@ func Edit(ctx context.Context, d store.Doer, a EditArgs) (Edited, error) {
 // maxIncrement limits the amounts that are added up in one statement, so that 64 of them fit into 64 bits.
 const maxIncrement = 1e16
 
-// edit edits the state in the database: by an increment if the edit is one, and otherwise, or if the scope or its
-// field is not ready for it, by the general statement.
+// edit edits the state in the database: by scopes.increment if the edit is an inc, and by scopes.edit otherwise, or if
+// scopes.increment refuses it, such as for a missing scope or a field that is not an integer.
 func edit(ctx context.Context, d store.Doer, a EditArgs) (result, error) {
 	if n := a.Op.amount; a.Op.name == opInc && a.ExpectVersion == nil && n != 0 && -maxIncrement < n && n < maxIncrement {
 		r, err := incrementVerb.Do(ctx, d, incrementArgs{a.Kind, a.ID, a.Op.field, n, a.TTL, a.Meta})
@@ -345,9 +346,9 @@ func CheckNames(kind, id string) error {
 	return cmp.Or(strictjson.Text("kind", kind, events.MaxName), strictjson.Text("id", id, events.MaxName))
 }
 
-func checkExpected(want *int64, least int64) error {
-	if want != nil && *want < least {
-		return fault.New(fault.Validation, "the expected version must be -1 (the scope must not exist) or a version, got %d", *want)
+func checkExpected(expected *int64, least int64) error {
+	if expected != nil && *expected < least {
+		return fault.New(fault.Validation, "the expected version must be -1 (the scope must not exist) or a version, got %d", *expected)
 	}
 	return nil
 }

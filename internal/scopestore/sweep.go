@@ -14,7 +14,7 @@ import (
 type expiredScope struct {
 	workspace, kind, id string
 	version             int64
-	alive               bool
+	alive               bool // false for a tombstone
 }
 
 var (

@@ -61,7 +61,7 @@ func (s *scanner) probe(sh *shape, start int) error {
 	if inner, ok := errors.AsType[*fault.Error](err); ok {
 		return s.nested(inner)
 	}
-	if sh.form == opaque {
+	if sh.form == custom {
 		return s.wrap(start, err, "invalid value")
 	}
 	return s.wrap(start, err, "expected %[2]s, got %[1]s", kindOf(raw[0]), sh.expected())

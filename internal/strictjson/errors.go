@@ -15,6 +15,7 @@ import (
 // not as long as the document.
 const maxShown = 64
 
+// unslash escapes a name for a JSON pointer.
 var unslash = strings.NewReplacer("~", "~0", "/", "~1")
 
 // fail returns an error about the value being read.

@@ -9,7 +9,7 @@ type scanner struct {
 	pos int
 
 	// path[:depth] is the path from the root to the value being read.
-	path  [MaxDepth]step
+	path  [MaxDepth]pathElement
 	depth int
 
 	// probing makes the scanner decode each value separately, to find the value that
@@ -23,8 +23,8 @@ type scanner struct {
 	plain bool
 }
 
-// step is the name of a member, or an index if isIndex is set.
-type step struct {
+// pathElement is the name of a member, or an index if isIndex is set.
+type pathElement struct {
 	key     []byte
 	index   int
 	isIndex bool
@@ -105,7 +105,7 @@ func (s *scanner) member(sh *shape, seen *keySet) error {
 	if !s.next(':') {
 		return s.unexpected(`":"`)
 	}
-	return s.within(step{key: key}, sub)
+	return s.within(pathElement{key: key}, sub)
 }
 
 // array reads the items of an array.
@@ -118,7 +118,7 @@ func (s *scanner) array(sh *shape) error {
 		return nil
 	}
 	for i := 0; ; i++ {
-		if err := s.within(step{index: i, isIndex: true}, sh.item()); err != nil {
+		if err := s.within(pathElement{index: i, isIndex: true}, sh.item()); err != nil {
 			return err
 		}
 		if s.next(']') {
@@ -131,7 +131,7 @@ func (s *scanner) array(sh *shape) error {
 }
 
 // within reads a value one level deeper.
-func (s *scanner) within(st step, sh *shape) error {
+func (s *scanner) within(st pathElement, sh *shape) error {
 	s.path[s.depth] = st
 	s.depth++
 	err := s.value(sh)

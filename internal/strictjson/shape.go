@@ -31,7 +31,7 @@ const (
 	record      // a struct: known members only
 	table       // a map: any member
 	list        // a slice or an array
-	opaque      // a type with a custom unmarshaler
+	custom      // a type with a custom unmarshaler
 )
 
 var (
@@ -77,7 +77,7 @@ func (m shaper) shape(t reflect.Type) *shape {
 
 func formOf(t reflect.Type) form {
 	if hasUnmarshaler(t) {
-		return opaque
+		return custom
 	}
 	switch t.Kind() {
 	case reflect.Struct:

@@ -22,7 +22,7 @@ type Request struct {
 type Transitioner interface {
 	// Fire fires a step. begun runs in the transaction that begins its operation.
 	Fire(ctx context.Context, r Request, begun func(ctx context.Context, tx *store.Tx, operation string) error) (output []byte, err error)
-	// Outcome returns the outcome of an operation: success, failed, pending or uncertain.
+	// Outcome returns the outcome of an operation: success, failed, released, pending or uncertain.
 	Outcome(ctx context.Context, r Request, operation string) (outcome string, output []byte, message string, err error)
 	// Steps returns the steps of a lifecycle, and whether the lifecycle exists.
 	Steps(ctx context.Context, lifecycle string) (keys map[string]bool, ok bool)

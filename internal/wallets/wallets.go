@@ -1,7 +1,7 @@
 // Package wallets stores balances of points, each with an append-only ledger whose
-// rows add up to the balance. Every ledger row has a reference that identifies the
-// post. A post with a known reference changes nothing, so a post whose response
-// was lost can be repeated.
+// rows add up to the balance. A post adds points or takes them, and writes one ledger
+// row with a reference that identifies the post. A post with a known reference changes
+// nothing, so a post whose response was lost can be repeated.
 package wallets
 
 import (
@@ -87,6 +87,7 @@ var (
 	scanEntry = store.Each(func(e *Entry) []any { return []any{&e.N, &e.Delta, &e.Balance, &e.Reason, &e.Reference, &e.At} })
 )
 
+// row returns the name of a wallet's row, for verbs that lock it.
 func row(id string) string { return "wallet/" + id }
 
 // Topic returns the topic that a post to a wallet wakes.

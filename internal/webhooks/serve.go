@@ -45,8 +45,9 @@ type Target struct {
 }
 
 type target struct {
-	found               bool
-	url, secret, former string
+	found          bool
+	url            string
+	secret, former string // encrypted; former is the previous secret during an overlap, else ""
 }
 
 var (

@@ -3,8 +3,8 @@
 // transaction. The positions, failures and repairs of a webhook are those of its
 // reaction. The HTTP API sends the messages; this package does not use [net/http].
 //
-// The secrets that sign messages are stored sealed ([seal.Box]). Each change writes an
-// event to the webhook's history stream, whose head is the webhook's row.
+// The secrets that sign messages are stored encrypted (sealed, by a [seal.Box]). Each change writes
+// an event to the webhook's history stream, whose head is the version in the webhook's row.
 package webhooks
 
 import (
@@ -161,6 +161,7 @@ var (
 		})
 )
 
+// row returns the name of a webhook's row, for verbs that lock it.
 func row(id string) string { return "webhook/" + id }
 
 func emission(id, name string) store.Emission {
@@ -217,7 +218,7 @@ func Create(ctx context.Context, d store.Doer, box *seal.Box, a CreateArgs) (Web
 	return w, err
 }
 
-// sealContext returns the context that a webhook's sealed secret is bound to.
+// sealContext returns the context that a webhook's encrypted secret is bound to: in another one, it cannot be decrypted.
 func sealContext(workspace, id string) []string { return []string{"webhook", workspace, id} }
 
 // Rotate gives a webhook of the context's workspace a new secret. During the overlap

@@ -59,7 +59,7 @@ type Step struct {
 	Handler   string // of a task
 	Safety    string // of a task or a call: idempotent, transactional, journaled, opaque; "" means the handler's
 	OnUnknown string // retry, probe or hold; "" means the handler's
-	Input     Value  // of a task or a transition; empty means the run's input
+	Input     Value  // of a task, where empty means the run's input, or of a transition
 
 	Duration time.Duration // of a wait
 	Until    Value         // of a wait: a time, or an expression that returns one

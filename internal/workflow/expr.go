@@ -35,7 +35,7 @@ type Env struct {
 	Input json.RawMessage // input: the run's input
 	State json.RawMessage // state: the run's state
 	Steps json.RawMessage // steps: output, status, error and visit by step name
-	Run   json.RawMessage // run: id, key and more
+	Run   json.RawMessage // run: id and key
 }
 
 // Expr is a compiled expression. It is safe for concurrent use.
@@ -51,7 +51,7 @@ type Env struct {
 // operation is paid for from a [meter], and loops cannot be nested, so that an expression ends
 // soon, and at the same point on every node.
 type Expr struct {
-	eval     part
+	eval     evaluator
 	locals   int             // the number of variables that it declares
 	mentions map[string]bool // the steps that it refers to
 	all      bool            // it may refer to any step

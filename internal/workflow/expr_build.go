@@ -10,10 +10,10 @@ import (
 	"github.com/holdfast-go/holdfast/internal/configdoc"
 )
 
-// part computes one node of an expression. Its result is nil, bool, int, float64, string,
+// evaluator computes one node of an expression. Its result is nil, bool, int, float64, string,
 // []any, map[string]any, or json.Number for a JSON number that is not an int. An error is a
 // panic with a [fault.Error], as in text/template; [catchPanic] returns it as an error.
-type part func(f *frame) any
+type evaluator func(f *frame) any
 
 // frame is the state of one evaluation.
 type frame struct {
@@ -23,7 +23,7 @@ type frame struct {
 	index  int   // the index of item
 }
 
-// builder builds parts from the syntax tree, records the steps that they refer to, and refuses
+// builder builds evaluators from the syntax tree, records the steps that the expression refers to, and refuses
 // everything that is not in our language.
 type builder struct {
 	locals   map[string]int // names of let: index in frame.locals. The checker separates scopes
@@ -33,7 +33,7 @@ type builder struct {
 	nodes    int // number of nodes built so far
 }
 
-func (b *builder) build(n ast.Node) part {
+func (b *builder) build(n ast.Node) evaluator {
 	b.nodes++
 	switch n := n.(type) {
 	case *ast.NilNode, *ast.BoolNode, *ast.IntegerNode, *ast.FloatNode, *ast.StringNode:
@@ -73,8 +73,8 @@ func (b *builder) build(n ast.Node) part {
 	panic(refuse("%s is not supported in expressions: write it in another way", configdoc.Show(n.String())))
 }
 
-// constant returns a part for a literal.
-func constant(n ast.Node) part {
+// constant returns an evaluator for a literal.
+func constant(n ast.Node) evaluator {
 	var v any
 	switch n := n.(type) {
 	case *ast.BoolNode:
@@ -92,7 +92,7 @@ func constant(n ast.Node) part {
 func currentItem(f *frame) any { return f.item }
 
 // identifier reads a variable. An expression that reads steps as a whole may refer to any step.
-func (b *builder) identifier(name string) part {
+func (b *builder) identifier(name string) evaluator {
 	i, local := b.locals[name]
 	if local && !strings.HasPrefix(name, "$") {
 		return func(f *frame) any { return f.locals[i] }
@@ -104,7 +104,7 @@ func (b *builder) identifier(name string) part {
 	return func(f *frame) any { return f.get(name) }
 }
 
-func (b *builder) let(n *ast.VariableDeclaratorNode) part {
+func (b *builder) let(n *ast.VariableDeclaratorNode) evaluator {
 	value := b.build(n.Value)
 	i, ok := b.locals[n.Name]
 	if !ok {
@@ -119,7 +119,7 @@ func (b *builder) let(n *ast.VariableDeclaratorNode) part {
 }
 
 // member records the step that steps.NAME refers to.
-func (b *builder) member(n *ast.MemberNode) part {
+func (b *builder) member(n *ast.MemberNode) evaluator {
 	all := b.all
 	p := b.operation(get, n.Node, n.Property)
 	of, isVariable := n.Node.(*ast.IdentifierNode)
@@ -131,7 +131,7 @@ func (b *builder) member(n *ast.MemberNode) part {
 }
 
 // binary returns nil for an operator that is not in our language.
-func (b *builder) binary(n *ast.BinaryNode) part {
+func (b *builder) binary(n *ast.BinaryNode) evaluator {
 	switch n.Operator {
 	case "??":
 		left, right := b.build(n.Left), b.build(n.Right)
@@ -149,7 +149,7 @@ func (b *builder) binary(n *ast.BinaryNode) part {
 		return func(f *frame) any { return f.yes(left) || f.yes(right) }
 	case "matches":
 		text, ok := n.Right.(*ast.StringNode)
-		if !ok { // its size is part of the cost
+		if !ok { // its size adds to the cost
 			panic(refuse("matches requires a literal pattern: put it in quotes"))
 		}
 		return b.operation(newPattern(text.Value).matches, n.Left)
@@ -161,7 +161,7 @@ func (b *builder) binary(n *ast.BinaryNode) part {
 }
 
 // yes evaluates a condition.
-func (f *frame) yes(p part) bool {
+func (f *frame) yes(p evaluator) bool {
 	v := p(f)
 	yes, ok := v.(bool)
 	if !ok {
@@ -171,7 +171,7 @@ func (f *frame) yes(p part) bool {
 	return yes
 }
 
-func (b *builder) choice(n *ast.ConditionalNode) part {
+func (b *builder) choice(n *ast.ConditionalNode) evaluator {
 	cond, then, otherwise := b.build(n.Cond), b.build(n.Exp1), b.build(n.Exp2)
 	return func(f *frame) any {
 		if f.yes(cond) {
@@ -181,7 +181,7 @@ func (b *builder) choice(n *ast.ConditionalNode) part {
 	}
 }
 
-func (b *builder) object(n *ast.MapNode) part {
+func (b *builder) object(n *ast.MapNode) evaluator {
 	var all []ast.Node
 	for _, pair := range n.Pairs {
 		if pair, ok := pair.(*ast.PairNode); ok {
@@ -191,7 +191,7 @@ func (b *builder) object(n *ast.MapNode) part {
 	return b.operation(objectOf, all...)
 }
 
-func (b *builder) builtin(n *ast.BuiltinNode) part {
+func (b *builder) builtin(n *ast.BuiltinNode) evaluator {
 	if run := loops[n.Name]; run != nil {
 		return b.loop(n, run)
 	}
@@ -214,14 +214,14 @@ func noFunction(name string) error {
 }
 
 // operation evaluates the arguments, pays one unit and applies the operation.
-func (b *builder) operation(do operation, nodes ...ast.Node) part {
-	parts := make([]part, len(nodes))
+func (b *builder) operation(do operation, nodes ...ast.Node) evaluator {
+	evaluators := make([]evaluator, len(nodes))
 	for i, n := range nodes {
-		parts[i] = b.build(n)
+		evaluators[i] = b.build(n)
 	}
 	return func(f *frame) any {
-		args := make([]any, len(parts))
-		for i, p := range parts {
+		args := make([]any, len(evaluators))
+		for i, p := range evaluators {
 			args[i] = p(f)
 		}
 		f.meter.pay(1)

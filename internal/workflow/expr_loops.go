@@ -6,7 +6,7 @@ import "github.com/expr-lang/expr/ast"
 type loop struct {
 	*frame
 	list []any
-	each part
+	each evaluator
 }
 
 // loops are the functions that take a predicate.
@@ -43,21 +43,21 @@ var loops = map[string]func(l *loop) any{
 
 // loop builds a loop. Its iterations are paid for before the first: one unit each, and one for every
 // eight nodes, to cover the nodes that are not operations.
-func (b *builder) loop(n *ast.BuiltinNode, run func(*loop) any) part {
+func (b *builder) loop(n *ast.BuiltinNode, run func(*loop) any) evaluator {
 	if b.inLoop {
 		panic(refuse("%s is inside the predicate of another loop, but loops cannot be nested: use a task", n.Name))
 	}
-	list, each, turn := b.build(n.Arguments[0]), part(currentItem), 1
+	list, each, cost := b.build(n.Arguments[0]), evaluator(currentItem), 1
 	if len(n.Arguments) > 1 {
 		before := b.nodes
 		b.inLoop = true
 		each = b.build(n.Arguments[1].(*ast.PredicateNode).Node)
 		b.inLoop = false
-		turn += (b.nodes - before) / 8
+		cost += (b.nodes - before) / 8
 	}
 	return func(f *frame) any {
 		all := listOf("a loop", list(f))
-		f.meter.pay(1 + len(all)*turn)
+		f.meter.pay(1 + len(all)*cost)
 		return run(&loop{f, all, each})
 	}
 }

@@ -61,7 +61,7 @@ func (o *object) add(name string, v any) {
 
 func (o *object) end() []byte { return slices.Concat([]byte("{"), o.buf.Bytes(), []byte("}")) }
 
-// written encodes a part as JSON, or as null if that fails.
+// written encodes a name or a value as JSON, or as null if that fails.
 func written(v any) []byte {
 	if value, ok := v.(Value); ok {
 		return canonical(value)

@@ -64,9 +64,9 @@ func (d *Definition) Mentions() (names map[string]bool, all bool) {
 
 // stepRef is a reference from an expression of a step to another step.
 type stepRef struct {
-	step int
-	path string
-	at   string
+	step int    // the index of the step with the expression
+	path string // of the expression
+	to   string // the name of the other step
 }
 
 // expressions checks D6 for a step.
@@ -92,9 +92,9 @@ func (l *linter) expressions(i int, s *Step) {
 
 // checkRef refuses a reference to a step that does not exist.
 func (l *linter) checkRef(k stepRef) {
-	if _, ok := l.index[k.at]; ok {
+	if _, ok := l.index[k.to]; ok {
 		l.refs = append(l.refs, k)
 	} else if !l.Partial() {
-		l.Refuse("D6", k.path, "the expression refers to steps.%s, which does not exist: correct the name", k.at)
+		l.Refuse("D6", k.path, "the expression refers to steps.%s, which does not exist: correct the name", k.to)
 	}
 }

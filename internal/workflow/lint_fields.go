@@ -192,7 +192,7 @@ func (l *linter) wait(i int, s *Step) {
 	}
 }
 
-// checkWait warns about a step that may wait forever.
+// checkWait checks W1, and D7 for onTimeout.
 func (l *linter) checkWait(i int, s *Step) {
 	if s.Timeout == 0 && !l.Refused(stepPath(i, "timeoutMs")) {
 		l.Warn("W1", configdoc.Item("/steps", i), "%s may wait forever: add timeoutMs and onTimeout", configdoc.Show(s.Name))

@@ -38,7 +38,7 @@ func (d *Definition) leads(i int) (names []string) {
 	return names
 }
 
-// graph checks D3 and D4. If a step name is mistyped it checks nothing, because the graph is then
+// graph checks D3, D4 and W4. If a step name is mistyped it checks nothing, because the graph is then
 // incomplete.
 func (l *linter) graph() {
 	if l.mistyped || l.Partial() || len(l.d.Steps) == 0 || len(l.index) < len(l.d.Steps) {
@@ -105,13 +105,13 @@ func (l *linter) isCondition(i int) bool {
 func (l *linter) early(w configdoc.Graph[int]) {
 	after := make(map[string]map[int]bool)
 	for _, k := range l.refs {
-		ahead, ok := after[k.at]
+		ahead, ok := after[k.to]
 		if !ok {
-			ahead = w.From(w[l.index[k.at]]...)
-			after[k.at] = ahead
+			ahead = w.From(w[l.index[k.to]]...)
+			after[k.to] = ahead
 		}
 		if !ahead[k.step] {
-			l.Warn("W4", k.path, "the expression refers to steps.%s, which cannot have run before %s: it is nil here", k.at, configdoc.Show(l.d.Steps[k.step].Name))
+			l.Warn("W4", k.path, "the expression refers to steps.%s, which cannot have run before %s: it is nil here", k.to, configdoc.Show(l.d.Steps[k.step].Name))
 		}
 	}
 }
