@@ -38,9 +38,9 @@ type Engine struct {
 	janitor  *lease.Janitor
 	refusals *refusals.Log
 	follow   *reactions.Worker
-	loops    []func(context.Context)
-	steppers []stepper
-	learners []func(context.Context) error
+	loops    []func(context.Context)       // of Background
+	steppers []stepper                     // of Steps
+	learners []func(context.Context) error // of Learns
 	reporter *nodes.Reporter
 	version  atomic.Pointer[string]
 	running  atomic.Bool

@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// Texts is the SQL of an adapter by verb, "entities.claim", or by variant, "entities.claim.fast".
+// Texts is the SQL of an adapter by verb, "entities.claim", or by the fast form of a verb, "entities.claim.fast".
 type Texts map[string]string
 
 // SQLFiles are the .sql files of an adapter as written, by name: the file entities/claim.sql is entities.claim.

@@ -44,6 +44,7 @@ func (k WorkKind) TakenAtOnce() bool {
 func (k WorkKind) String() string {
 	switch k.Kind {
 	case Operation:
+		// The name is a queue: "l:" and the name of the lifecycle.
 		return fmt.Sprintf("operations of lifecycle %q", k.Name[min(len("l:"), len(k.Name)):])
 	case Step:
 		if k.Name == "" {
