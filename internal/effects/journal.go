@@ -41,7 +41,7 @@ type effectKey struct {
 
 // named tracks the effects of one name.
 type named struct {
-	next    int
+	next    int          // ordinal of the next new effect
 	back    []int        // ordinals that are free again, ascending
 	unknown map[int]bool // those of them that were begun
 }

@@ -5,9 +5,9 @@
 //
 // The feed is a reaction named "$feed" that wants every event of every user stream. Its streams are not leased.
 // Instead the sequencer locks the workspace's row of the table sequence for the length of one statement, which
-// numbers a batch of events: it takes streams that have work, gives their next events the positions after sequence.last,
-// in the order of their versions, and advances sequence.last and the watermarks (on SQLite the watermarks a
-// moment later). Positions and their count commit together or not at all, so a crash leaves nothing half done
+// numbers a batch of events: it takes streams that have work, gives their next events the positions after
+// sequence.last, in the order of their versions, and advances sequence.last and the watermarks (on SQLite the
+// watermarks a moment later). Positions and their count commit together or not at all, so a crash leaves nothing half done
 // and nothing to release. A sequencer that finds the row locked gives up.
 //
 // Guarantees, and why they hold:
