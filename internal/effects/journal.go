@@ -142,7 +142,7 @@ func (j *Journal) begin(ctx context.Context, c Call, ordinal int, results []enti
 	return e, err
 }
 
-// proceed continues from the recorded state of an effect.
+// proceed continues from the recorded state of an effect. again is set if this attempt has begun the effect before.
 func (j *Journal) proceed(ctx context.Context, c Call, ordinal int, e Entry, again bool) error {
 	key := Key(j.Book.Operation(), c.Name, ordinal)
 	switch {

@@ -37,7 +37,7 @@ type Engine struct {
 	sender   *wake.Sender // nil if the database cannot signal
 	janitor  *lease.Janitor
 	refusals *refusals.Log
-	follow   *reactions.Worker
+	follow   *reactions.Worker             // serves the reactions of the program
 	loops    []func(context.Context)       // of Background
 	steppers []stepper                     // of Steps
 	learners []func(context.Context) error // of Learns

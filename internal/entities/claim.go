@@ -138,7 +138,7 @@ type EndArgs struct {
 	MaxRetries int           `arg:"retries"`
 	Event      string        `arg:"event"`
 	Message    string        `arg:"message,null"`
-	Outcome    string        `arg:"outcome"`
+	Outcome    string        `arg:"outcome"` // by which a repeated end is recognized
 	Note       []byte        `arg:"note,null"`
 	Claim      string        `arg:"claim"` // the claim status
 	After      string        // the after-effect, if there is one

@@ -51,7 +51,7 @@ type Remote struct {
 	// After makes the tasks of after-effects.
 	After After
 
-	handled remote.Known[[]Info]
+	handled remote.Known[[]Info] // the reactions of a workspace that have a handler
 }
 
 // After knows the after-effects of lifecycles. An after-effect is a reaction that

@@ -154,7 +154,7 @@ type readArgs struct {
 }
 
 type found struct {
-	nth   int
+	nth   int // index of the lease
 	event events.Event
 }
 

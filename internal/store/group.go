@@ -217,7 +217,7 @@ func (g *Grouper) next() []*call {
 			return round
 		}
 	}
-	// All waiting callers need rows of rounds in flight; those rounds serve them next.
+	// All waiting callers need rows of rounds in flight; the slots of those rounds serve them next.
 	g.busy--
 	return nil
 }
