@@ -113,7 +113,8 @@ func loadRegistry(ctx context.Context, d Doer, at Partition) (*Registry, error) 
 }
 
 // registryVerb reads the revision, the reactions and the statuses of lifecycles in one statement, so that they are
-// consistent. The row of a lifecycle has its statuses in the column events, and those of a pending config in streams.
+// consistent. The row of a lifecycle has its statuses in the column events, and those of an announced config in
+// streams.
 var registryVerb = VerbOf[struct{}](Decl{Name: "registry.get", Lane: Read}, nil,
 	func(g *Registry, row Row) error {
 		var name, source, events, streams, claims string
@@ -128,7 +129,7 @@ var registryVerb = VerbOf[struct{}](Decl{Name: "registry.get", Lane: Read}, nil,
 		return err
 	})
 
-// addLifecycle records the statuses of a lifecycle. While a config change is being validated, wanted has the statuses
+// addLifecycle records the statuses of a lifecycle. While a config change is announced, wanted has the statuses
 // after it, and only those that exist both before and after count. The statuses that are claims before or after
 // the change are stored together.
 func (g *Registry) addLifecycle(name, statuses, wanted, claims string) error {
