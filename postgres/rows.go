@@ -16,7 +16,7 @@ import (
 const (
 	refused = 0
 	applied = 1
-	again   = 2 // must be retried: its row is locked, or was inserted by another transaction just now
+	again   = 2 // must be retried: for example, its row is locked, or another transaction has just inserted it
 )
 
 func isEOF(err error) bool { return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) }

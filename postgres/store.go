@@ -137,7 +137,7 @@ func texts(schema string, movable bool) (store.Texts, error) {
 		for _, d := range store.Decls() {
 			switch {
 			case d.NoWait != "":
-				if name == ".group" {
+				if name == ".group" { // the form that never waits
 					texts[d.Name] = tokens.Replace(filled[d.NoWait])
 				}
 			case name != "" && (d.Group || !strings.HasPrefix(name, ".group")):

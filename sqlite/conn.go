@@ -178,6 +178,7 @@ func (c *conn) decide(ctx context.Context, sc *script, values []any, children []
 	return true, c.writeDueNotices(ctx, cmd)
 }
 
+// won runs the statements after the "do" of a command that won.
 func (c *conn) won(ctx context.Context, sc *script, values []any, children [][]any, cmd store.Command) error {
 	for i := range sc.won {
 		st := &sc.won[i]
@@ -199,6 +200,7 @@ func (c *conn) won(ctx context.Context, sc *script, values []any, children [][]a
 	return nil
 }
 
+// lost runs the "else" of a command that lost.
 func (c *conn) lost(ctx context.Context, sc *script, values []any, cmd store.Command) error {
 	for i := range sc.lost {
 		n, err := c.query(ctx, &sc.lost[i], values, cmd, false)

@@ -80,7 +80,7 @@ type endArgs struct {
 	ordinal int    `arg:"ordinal"`
 	state   State  `arg:"state"`
 	result  []byte `arg:"result,null"`
-	by      By     `arg:"person"` // the source of the outcome; in SQL, 0 is the holder, 1 a person
+	by      By     `arg:"person"` // the source of the outcome; the SQL argument is named person
 }
 
 type result struct {

@@ -21,11 +21,10 @@ type Renewer struct {
 	Lease time.Duration
 	// Timeout is the maximum time that the lease is renewed; 0 is [Timeout].
 	Timeout time.Duration
-	// Since is a time on this node's clock before the lease was taken or, if the handler continues under a lease that
-	// an earlier one used, before the handler's own work was taken. [Renewer.Held] counts the timeout from it. Zero is
-	// the time of Start.
+	// Since is a time on this node's clock before the lease was taken or, if the handler continues under the lease of
+	// an earlier one, before its own work began. [Renewer.Held] counts the timeout from it. Zero is the time of Start.
 	Since time.Time
-	// Renewed is a time on this node's clock before the lease was taken or last renewed, if that was before Since.
+	// Renewed is a time on this node's clock before the lease was taken or last renewed, if it differs from Since.
 	// Zero is Since.
 	Renewed time.Time
 

@@ -323,7 +323,7 @@ func (w *Worker) poll(serving context.Context) {
 }
 
 // pollOnce takes due streams on all shards, as far as there is capacity, and
-// starts their bodies.
+// starts their bodies. ctx is that of the poll, serving that of the bodies.
 func (w *Worker) pollOnce(ctx, serving context.Context) (found bool, err error) {
 	shards, err := store.Shards(ctx, w.Engine)
 	if err != nil {

@@ -14,7 +14,8 @@ type Database interface {
 	// Script returns the SQL that Migrate would run on an empty database.
 	Script(Options) (string, error)
 	// Files returns the SQL files before arguments are filled in, Filled the SQL of every verb with {now} and, on
-	// PostgreSQL, {schema} and the tokens of a group left in, and Texts the SQL as executed. They exist for tests.
+	// PostgreSQL, the tokens that depend on the schema and the form left in, and Texts the SQL as executed. They exist
+	// for tests.
 	Files() (SQLFiles, error)
 	Texts() (Texts, error)
 	Filled() (Texts, error)
