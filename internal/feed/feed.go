@@ -7,8 +7,8 @@
 // Instead the sequencer locks the workspace's row of the table sequence for the length of one statement, which
 // numbers a batch of events: it takes streams that have work, gives their next events the positions after
 // sequence.last, in the order of their versions, and advances sequence.last and the watermarks (on SQLite the
-// watermarks a moment later). Positions and their count commit together or not at all, so a crash leaves nothing half done
-// and nothing to release. A sequencer that finds the row locked gives up.
+// watermarks a moment later). Positions and their count commit together or not at all, so a crash leaves nothing
+// half done and nothing to release. A sequencer that finds the row locked gives up.
 //
 // Guarantees, and why they hold:
 //

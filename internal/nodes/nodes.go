@@ -44,8 +44,8 @@ type Report struct {
 	JanitorMs int64 `json:"janitorMs"`
 	Stalled   bool  `json:"stalled,omitempty"`
 	Pool      Pool  `json:"pool"`
-	// Queued is the number of leased streams that wait for capacity of this node, Waiting that of callers that wait for a
-	// wake-up.
+	// Queued is the number of leased streams that wait for capacity of this node, Waiting that of callers that wait for
+	// a wake-up.
 	Queued  int `json:"queued"`
 	Waiting int `json:"waiting"`
 }

@@ -12,11 +12,11 @@
 //
 // # Guarantees of a verb
 //
-// Every write is conditional: it states what it expects to find and returns one row whether it was applied or
-// refused ([Row.Applied]). An expected outcome is never an SQL error, because an error would abort the
+// Every command of the lane [Write] is conditional: it states what it expects to find and returns one row whether it was
+// applied or refused ([Row.Applied]). An expected outcome is never an SQL error, because an error would abort the
 // transaction of a user who runs the verb inside their own.
 //
-// Each command of the lane [Write] has an id before it is sent. The event that it writes, in a stream or a history, has
+// Each such command has an id before it is sent. The event that it writes, in a stream or a history, has
 // that id as its key and is written in the same transaction, so the id shows later whether a command whose response was
 // lost was applied.
 //

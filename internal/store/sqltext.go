@@ -14,8 +14,8 @@ import (
 // Texts is the SQL of an adapter by verb, "entities.claim", or by the fast form of a verb, "entities.claim.fast".
 type Texts map[string]string
 
-// SQLFiles are the .sql files of an adapter, before arguments are filled in, by name: the file entities/claim.sql is entities.claim.
-// docs/sql.md describes their syntax.
+// SQLFiles are the .sql files of an adapter, before arguments are filled in, by name: the file entities/claim.sql is
+// entities.claim. docs/sql.md describes their syntax.
 type SQLFiles map[string]string
 
 // fragment is the suffix of a file that others include.

@@ -8,8 +8,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
-// WorkKind is a kind of work and the name of the reaction, queue or handler it is for. A need is a WorkKind that a
-// poller, a sweep or a waiting caller looks for. It is comparable.
+// WorkKind is a kind of work and the name of the reaction, queue or handler it is for. It is comparable. A need is a
+// WorkKind that a poller, a sweep or a waiting caller looks for.
 type WorkKind struct{ Kind, Name string }
 
 // Kinds of work. The name is that of the reaction, queue or handler, or empty where noted.
