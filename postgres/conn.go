@@ -56,7 +56,8 @@ type conn struct {
 
 var _ store.Conn = (*conn)(nil)
 
-// Run runs a command inside the transaction. Nothing is committed yet, so its errors are certain.
+// Run runs a command inside the transaction. Nothing is committed yet, so no error leaves
+// its outcome unknown.
 func (c *conn) Run(ctx context.Context, cmd store.Command) error {
 	if err := ctx.Err(); err != nil {
 		return err

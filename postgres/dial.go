@@ -10,10 +10,10 @@ import (
 	"github.com/holdfast-go/holdfast/internal/clock"
 )
 
-// keepAlive breaks an idle connection whose other end is gone after 11 seconds, and one with bytes
-// in flight after 10.
+// keepAlive breaks an idle connection whose other end is gone, after 11 seconds.
 var keepAlive = net.KeepAliveConfig{Enable: true, Idle: 5 * time.Second, Interval: 2 * time.Second, Count: 3}
 
+// userTimeout is the time after which a connection breaks whose other end does not acknowledge bytes.
 const userTimeout = 10 * time.Second
 
 // dialer makes the sockets of another dialer detect that their other end is gone.

@@ -12,9 +12,9 @@ import (
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
-// mapError maps an error of pgx or of the server to a fault, by its SQLSTATE. It is the only place
-// that knows these codes. It is for a statement that is known not to be committed; see [lost] for
-// one that may be.
+// mapError maps an error of pgx or of the server to a fault, by its SQLSTATE. Apart from a few codes that mean
+// something else in one place, only this file knows the codes. It is for a statement that is known not to be
+// committed; see [lost] for one that may be.
 func mapError(err error) error {
 	if err == nil {
 		return nil

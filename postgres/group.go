@@ -40,7 +40,7 @@ func (s *adapter) rounds() store.Rounds {
 	}
 }
 
-// slots returns the number of concurrent groups for a commit latency. If commits are fast, the
+// slots returns the number of concurrent rounds for the latency of a round. If commits are fast, the
 // server's processors are the bottleneck, and few large groups use them best; if commits wait for a
 // disk or a network, more groups wait at the same time.
 func slots(latency time.Duration) int {
@@ -54,7 +54,7 @@ func slots(latency time.Duration) int {
 	}
 }
 
-// single serves a caller that no other caller waits behind. If it cannot be served at once, it
+// single serves a caller that found a free slot. If it cannot be served at once, it
 // returns ErrAlone and frees the slot for others.
 func (s *adapter) single(ctx context.Context, c store.Command) error {
 	link, err := s.acquire(ctx, s.quick)

@@ -28,8 +28,8 @@ const createMigration = `CREATE TABLE IF NOT EXISTS {schema}.migration (
     applied_at timestamptz NOT NULL
 )`
 
-// grants are the privileges that a node needs: it inserts events, history and the audit, never changes them,
-// and deletes them through functions that delete what retention permits.
+// grants are the privileges that a node needs. It inserts events, history and the audit and never changes them, and
+// deletes events and history only through functions that delete what retention permits.
 const grants = `GRANT USAGE ON SCHEMA {schema} TO {role};
 GRANT SELECT ON ALL TABLES IN SCHEMA {schema} TO {role};
 GRANT INSERT, UPDATE ON {schema}.late_call TO {role};
@@ -43,8 +43,8 @@ GRANT INSERT, DELETE ON {schema}.feed TO {role};
 GRANT EXECUTE ON FUNCTION {schema}.drop_events(smallint, text, text, bigint, bigint), {schema}.prune_history(smallint, text, text, text, bigint, bigint) TO {role};
 GRANT INSERT ON {schema}.workspace, {schema}.ledger, {schema}.definition TO {role};`
 
-// guard ensures that only the owner deletes or changes events, history and the audit, or has code run with the
-// owner's rights. The deleting functions belong to the owner of the tables, who need not be the
+// guard ensures that only the owner deletes or changes events, history, the audit and the clock, or has code run with
+// the owner's rights. The deleting functions belong to the owner of the tables, who need not be the
 // role that migrates, and are not executable by PUBLIC; a role that could delete rows gets the
 // functions instead. It runs again with the grants: a restored dump may have lost privileges, and
 // an earlier version may have granted too many.
@@ -102,7 +102,7 @@ func (d opener) Script(o store.Options) (string, error) {
 	return b.String(), nil
 }
 
-// checkRole refuses PUBLIC. The server knows any other role, or does not.
+// checkRole refuses PUBLIC. The server refuses a role that does not exist.
 func checkRole(role string) error {
 	if strings.EqualFold(role, "public") {
 		return fault.New(fault.Validation, "the runtime role must not be %q, which includes every role: use the role that the nodes log in with", role)
@@ -220,7 +220,7 @@ func (s *adapter) grant(ctx context.Context, tx pgx.Tx, role string) error {
 
 // lockAll locks every table before the first one is changed. Nodes are working meanwhile, and use
 // several tables in a transaction: a migration that locked tables one by one could lose its work in
-// a deadlock. It begins with the tables that nodes poll, in the same order (wake.hasWork).
+// a deadlock. It begins with tables that nodes poll (wake/list_due.sql).
 func (s *adapter) lockAll(ctx context.Context, tx pgx.Tx) error {
 	var all *string
 	err := tx.QueryRow(ctx, `SELECT pg_catalog.string_agg(pg_catalog.format('%I.%I', n.nspname, c.relname), ', '

@@ -49,7 +49,7 @@ const searchPath = "pg_catalog, pg_temp"
 
 // quick are additional settings of the connections for groups: a command that has to wait for a
 // lock waits elsewhere, and a group delays its members only briefly. The server gives up before the
-// client does (callTimeout), because its error is certain.
+// client does (callTimeout), because the server's error proves that nothing was written.
 var quick = map[string]string{"application_name": "holdfast groups", "lock_timeout": "20ms", "statement_timeout": "6s", "search_path": searchPath}
 
 func (d *Database) open(ctx context.Context, o store.Options, migrate bool) (*adapter, store.Migrated, error) {
@@ -177,7 +177,7 @@ func (d *Database) watch(config *pgxpool.Config) error {
 	return nil
 }
 
-// mode checks how statements are sent.
+// mode refuses the simple protocol, and takes any mode that does not prepare statements as [Pooled].
 func (d *Database) mode(config *pgxpool.Config) error {
 	switch config.ConnConfig.DefaultQueryExecMode {
 	case pgx.QueryExecModeSimpleProtocol:

@@ -17,9 +17,9 @@ import (
 
 // pairRounds configures how groups of pairs are served: in one transaction, in which the probes, the
 // first commands and the second commands are one statement each. Its locks are those of the first
-// commands, which a group does not wait for, and of the keys, which nobody waits for while they hold
-// a lock that a group needs. A pair that cannot be served at once is not served at all: its
-// caller has another way.
+// commands, which a group does not wait for, and those of the probes on idempotency keys, which
+// no other transaction waits for while it has a lock that a group needs. A pair that cannot be served at
+// once is not served at all: its caller does the same in a transaction of its own.
 func (s *adapter) pairRounds() store.Rounds {
 	r := s.rounds()
 	r.Lone = func(ctx context.Context, c store.Command) error {
@@ -59,7 +59,7 @@ func (s *adapter) servePairs(ctx context.Context, link *pgxpool.Conn, pairs []st
 
 var errProbed = errors.New("a probe was refused")
 
-// commitPairs runs pairs in one transaction, in two round trips. An error in the first is certain.
+// commitPairs runs pairs in one transaction, in two round trips. After an error in the first, nothing is written.
 func (s *adapter) commitPairs(ctx context.Context, link *pgxpool.Conn, pairs []store.Command) error {
 	tx := &pairTx{store: s, link: link.Conn(), probes: store.Probes(pairs)}
 	defer s.rollback(ctx, tx, clock.Now()) // no effect after a commit

@@ -49,8 +49,8 @@ func Schema(name string) Option { return Option{func(d *Database) { d.schema = n
 
 // Pooled declares that connections go through PgBouncer or a similar pooler in transaction mode.
 // Statements are then not prepared, and the role needs the session settings that keep a stuck
-// client from holding locks (see docs/postgresql.md). A URL with default_query_exec_mode has the
-// same effect.
+// client from holding locks (see docs/postgresql.md). A URL with a default_query_exec_mode other
+// than cache_statement has the same effect.
 func Pooled() Option { return Option{func(d *Database) { d.pooled = true }} }
 
 // CallTimeout sets the time limit of a database call, 8 seconds by default. A connection that does

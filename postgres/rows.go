@@ -16,12 +16,12 @@ import (
 const (
 	refused = 0
 	applied = 1
-	again   = 2
+	again   = 2 // must be retried: for example, its row is locked, or another transaction has just inserted it
 )
 
 func isEOF(err error) bool { return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) }
 
-// row is a [store.Row] without leading columns.
+// row is a [store.Row] of a read or a fast statement, whose columns are all for the command.
 type row struct{ pgx.Rows }
 
 func (row) Applied() bool { return true }

@@ -48,7 +48,7 @@ func pack(topics []string) (payload string, n int) {
 	return "", 0
 }
 
-// notify wakes others when a transaction commits that the engine does not see. This is the only
+// notify wakes the nodes when a joined transaction commits: the engine does not see that commit. This is the only
 // NOTIFY inside of a transaction that writes.
 func (s *adapter) notify(ctx context.Context, tx pgx.Tx, topics []string) error {
 	if len(topics) == 0 {

@@ -19,7 +19,8 @@ func sqlFiles() (store.SQLFiles, error) {
 	return all, err
 }
 
-// Files returns the SQL files unchanged.
+// Files returns the SQL files before arguments and tokens are filled in. In the shared files, the tokens for the
+// dialect are already replaced.
 func (opener) Files() (store.SQLFiles, error) { return sqlFiles() }
 
 // Filled returns the text of every verb with the tokens that depend on schema and form, such as

@@ -31,12 +31,12 @@ type adapter struct {
 	log     *slog.Logger
 	schema  string
 	version string
-	owned   bool
-	plain   bool
-	pooled  bool
+	owned   bool // the pool is ours, not the program's
+	plain   bool // for tests: never run a fast statement
+	pooled  bool // connections go through a pooler in transaction mode
 
 	pool *pgxpool.Pool
-	// quick serves groups, and callers that no other caller waits behind. Its connections have a
+	// quick serves groups, and single commands that are first tried without waiting. Its connections have a
 	// short lock timeout.
 	quick *pgxpool.Pool
 	// patient limits how many connections of the pool wait for locks.
@@ -69,7 +69,7 @@ var _ store.Store = (*adapter)(nil)
 // evaluated, not at the start of the transaction, which may be long before. Tests can shift it in a
 // database that allows that; other databases do not pay for the lookup.
 //
-// A general statement has two forms in one file. Alone it waits for the rows it needs and for the
+// A general statement has several variants in one file ([form]). Alone it waits for the rows it needs and for the
 // lock to insert a missing one. In a group it waits for neither: it skips locked rows, and leaves
 // those members to run alone.
 func tokens(schema string, movable bool, form form) *strings.Replacer {
@@ -98,6 +98,7 @@ func dueNotices(schema string) string {
 )`
 }
 
+// form is a variant of the general statements: the replacements of its tokens.
 type form struct {
 	skip, enter, entered string
 	dueNotices           func(schema string) string
@@ -117,8 +118,8 @@ var forms = map[string]form{
 	".group.unmarked": {" SKIP LOCKED", "pg_catalog.pg_try_advisory_xact_lock", "", noDueNotices},
 }
 
-// Texts returns the SQL of every verb in the schema: x as it runs alone, x.fast for one caller,
-// x.group for several, and x.unmarked if no reaction follows its events.
+// Texts returns the SQL of every verb in the schema: x as it runs alone, x.fast its fast form,
+// x.group for a group, and x.unmarked and x.group.unmarked if no reaction follows its events.
 func (d opener) Texts() (store.Texts, error) { return texts(d.schema, true) }
 
 func texts(schema string, movable bool) (store.Texts, error) {
@@ -136,7 +137,7 @@ func texts(schema string, movable bool) (store.Texts, error) {
 		for _, d := range store.Decls() {
 			switch {
 			case d.NoWait != "":
-				if name == ".group" {
+				if name == ".group" { // the form that never waits
 					texts[d.Name] = tokens.Replace(filled[d.NoWait])
 				}
 			case name != "" && (d.Group || !strings.HasPrefix(name, ".group")):

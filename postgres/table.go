@@ -43,13 +43,13 @@ var _ store.UserTables = (*adapter)(nil)
 type table struct {
 	store *adapter
 	name  string // quoted, with its schema
-	role  string
+	role  string // of the connection
 	cols  columns
 	write map[string]*column // further columns that may be written
 
 	read, move, in string
-	byKey          string // the condition that selects a row by $1 and $2
-	inOne          string // as in, for one workspace
+	byKey          string // the condition that selects a row by its workspace, $1, and id, $2
+	inOne          string // like the field in, for one workspace
 }
 
 // columns are the columns that we use. workspace is nil if the table has none.

@@ -22,9 +22,9 @@ import (
 // clock has caught up. The column meets has the time when that will be; so all processes have the
 // same time, and those that start later too.
 //
-//   - A process detects the step by its monotonic clock, at its next command: an
-//     idle process polls. If several do, meets shows that another has stored the
-//     step.
+//   - A process detects such a step of the clock by its monotonic clock, at its next
+//     command: an idle process polls. If several do, meets shows that another has
+//     stored the step.
 //   - A step while no process ran is detected at the next start: there are events
 //     in the future.
 //   - A step of more than a day is not compensated: then the clock was wrong
@@ -89,13 +89,13 @@ func (w *wallClock) stepped() (ms int64, back, ago time.Duration) {
 	if w.offset == 0 || back < 0 {
 		w.offset, back = offset, 0
 	}
-	if back < leastStep { // otherwise each caller before the step is stored is as late as the first
+	if back < leastStep { // until a step is stored, ago counts from the last check before it
 		w.asked = since
 	}
 	return ms, back, ago
 }
 
-// stored resets a step that is compensated.
+// stored records that a step is compensated.
 func (w *wallClock) stored(back time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -139,6 +139,7 @@ func (s *adapter) adjustTimeAtStart(ctx context.Context) error {
 // setBack makes the time continue from where it was.
 func (s *adapter) setBack(ctx context.Context, ms int64, back, ago time.Duration) error {
 	meets := ms + 2*back.Milliseconds()
+	// The step happened within ago. A value above the limit was stored by another process for the same step.
 	first, err := s.setMeets(ctx, meets, "meets < ?2", meets-(ago+leastStep).Milliseconds())
 	if first {
 		s.log.Warn("clock was set back: database time runs at half speed until the clock has caught up", "by", back)
@@ -153,7 +154,8 @@ func (s *adapter) follow(ctx context.Context, back time.Duration) error {
 	return err
 }
 
-// setMeets reports whether it changed the row: another process may have changed it first.
+// setMeets sets the column meets if the condition where holds, in which ?2 is limit. It reports whether it changed the
+// row: another process may have changed it first.
 func (s *adapter) setMeets(ctx context.Context, meets int64, where string, limit int64) (changed bool, err error) {
 	err = store.Retry(ctx, func() error {
 		link, release, err := s.writer(ctx)

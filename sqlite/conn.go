@@ -146,7 +146,7 @@ func (c *conn) runScript(ctx context.Context, cmd store.Command) error {
 	if children != nil {
 		values = append(values, &childList{rows: children})
 	}
-	if err := c.known(ctx, cmd); err != nil {
+	if err := c.checkRevision(ctx, cmd); err != nil {
 		return err
 	}
 	if sc.reads {
@@ -164,7 +164,7 @@ func (c *conn) runScript(ctx context.Context, cmd store.Command) error {
 	return c.lost(ctx, sc, values, cmd)
 }
 
-// decide runs the "do" of a script and, if it won, the statements after it.
+// decide runs the "do" of a script and, if the command won (see [script]), the statements after it.
 func (c *conn) decide(ctx context.Context, sc *script, values []any, children [][]any, cmd store.Command) (won bool, err error) {
 	c.wants = sc.did
 	n, err := c.change(ctx, &sc.do, values, onlyIf(cmd, sc.answer == &sc.do))
@@ -175,9 +175,10 @@ func (c *conn) decide(ctx context.Context, sc *script, values []any, children []
 	if err := c.won(ctx, sc, values, children, cmd); err != nil {
 		return true, err
 	}
-	return true, c.mark(ctx, cmd)
+	return true, c.writeDueNotices(ctx, cmd)
 }
 
+// won runs the statements after the "do" of a command that won.
 func (c *conn) won(ctx context.Context, sc *script, values []any, children [][]any, cmd store.Command) error {
 	for i := range sc.won {
 		st := &sc.won[i]
@@ -199,6 +200,7 @@ func (c *conn) won(ctx context.Context, sc *script, values []any, children [][]a
 	return nil
 }
 
+// lost runs the "else" of a command that lost.
 func (c *conn) lost(ctx context.Context, sc *script, values []any, cmd store.Command) error {
 	for i := range sc.lost {
 		n, err := c.query(ctx, &sc.lost[i], values, cmd, false)

@@ -30,8 +30,8 @@ const (
 // coded is an error of a SQLite driver.
 type coded interface{ Code() int }
 
-// mapError maps a driver's error to a fault, by its code. It is the only place that knows the
-// codes. Outside COMMIT an error means that the statement did nothing, so temporary errors are
+// mapError maps a driver's error to a fault, by its code. Only this file and [table.fault] know
+// the codes. Outside COMMIT an error means that the statement did nothing, so temporary errors are
 // marked as retryable.
 func mapError(err error, name string) error {
 	if err == nil {

@@ -145,6 +145,7 @@ func (s *adapter) applied(ctx context.Context, q querier) ([]store.Applied, erro
 	return all, s.fault(rows.Err())
 }
 
+// foreign maps an error of reading the table of migrations. An unexpected one means that the table is not ours.
 func (s *adapter) foreign(err error) error {
 	mapped := s.fault(err)
 	if fault.CodeOf(mapped) != fault.Internal {

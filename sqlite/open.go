@@ -146,7 +146,7 @@ func (d *Database) inspect(ctx context.Context, migrate bool) error {
 		return err
 	}
 	if fresh {
-		return d.mayMake(migrate)
+		return d.createFile(migrate)
 	}
 	if !writable(d.path) {
 		return mapCode(codeReadOnly, d.path, nil)
@@ -162,9 +162,9 @@ func (d *Database) inspect(ctx context.Context, migrate bool) error {
 	return store.Retry(ctx, func() error { return d.inspectLock(ctx, db) })
 }
 
-// mayMake creates the file with access for its owner only; the log that SQLite creates beside it
+// createFile creates the file with access for its owner only; the log that SQLite creates beside it
 // gets the same mode. It refuses to create a database that was not requested.
-func (d *Database) mayMake(migrate bool) error {
+func (d *Database) createFile(migrate bool) error {
 	if migrate {
 		f, err := os.OpenFile(d.path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 		if errors.Is(err, fs.ErrExist) {

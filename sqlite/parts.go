@@ -21,11 +21,11 @@ const partsText = `SELECT m.name, p.name FROM sqlite_schema AS m JOIN pragma_tab
 SELECT m.name, '' FROM sqlite_schema AS m
  WHERE m.type = 'index' AND m.name GLOB 'holdfast_*'`
 
-// part is a column of a table, or an index that a statement names. A later schema may have dropped
-// other indexes.
+// part is a column of a table, or an index: then column is "".
 type part struct{ name, column string }
 
-// intended returns the parts of a database that was migrated from empty.
+// intended returns the parts that a database must have: those of one that was migrated from empty, without the indexes
+// that no statement names. A later schema may have dropped such an index.
 var intended = sync.OnceValues(func() (map[part]bool, error) {
 	known, err := store.LoadMigrations(files)
 	if err != nil {

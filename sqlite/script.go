@@ -13,8 +13,8 @@ import (
 
 // script is the SQL of a verb. SQLite has no CTE that writes, so a verb is a short script. "do"
 // decides. The command won if "do" returns a row or, for a statement without RETURNING, if it changes one. Then the
-// following statements run: "each" (once per child row, such as each event of an append) and "then", which change one row each, and
-// "also", which change any number. Otherwise the command lost, and "else" returns what was found
+// following statements run: "each" (once per child row, such as each event of an append) and "then", which change one
+// row each, and "also", which change any number. Otherwise the command lost, and "else" returns what was found
 // instead. The result is the last row that a branch returns. A "look" before all that is a read: if
 // it finds nothing there is nothing to do, and a command that runs alone does not take the write
 // lock.
@@ -29,7 +29,7 @@ import (
 type script struct {
 	name   string
 	fast   *script
-	reads  bool
+	reads  bool // its one statement only reads
 	look   *statement
 	do     statement
 	won    []statement // "each", "then" and "also", in order
@@ -40,7 +40,7 @@ type script struct {
 
 type statement struct {
 	text string
-	each bool
+	each bool // runs once per child row
 	any  bool // changes any number of rows
 	rows bool // returns rows
 	// uses are the arguments in order: the index of a command's argument, or one of the values

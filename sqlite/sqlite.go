@@ -26,7 +26,7 @@ type Database struct {
 	handle
 	path    string
 	db      *sql.DB
-	alone   bool
+	alone   bool // set by Dedicated
 	readers int
 	wrong   func() time.Duration // the clock offset that tests set
 

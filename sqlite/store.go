@@ -27,7 +27,7 @@ type adapter struct {
 	log     *slog.Logger
 	name    string
 	version string
-	owned   bool
+	owned   bool // the file was opened by path, not through a pool of the program
 	plain   bool // for tests: never run a fast script
 
 	write, read *sql.DB

@@ -39,8 +39,8 @@ type table struct {
 	keys  []string           // the names of all columns, as JSON
 
 	read, move string
-	byKey      string // the condition that selects a row by ?1 and ?2
-	row        string // the beginning of In
+	byKey      string // the condition that selects a row by its workspace, ?1, and id, ?2
+	row        string // the beginning of the statement of In
 }
 
 // columns are the columns that we use. workspace is nil if the table has none.

@@ -137,8 +137,8 @@ func (t *table) check(want store.Table, strict bool) error {
 	return nil
 }
 
-// comparable reports whether the column has an affinity that a text takes. Without one, 7 and '7'
-// are two values.
+// comparable reports whether the column has an affinity to which a text is converted before it is
+// compared. Without one, 7 and '7' are two values.
 func (c *column) comparable(strict bool) bool {
 	for _, part := range []string{"INT", "CHAR", "CLOB", "TEXT"} {
 		if strings.Contains(c.declared, part) {

@@ -59,7 +59,7 @@ type row struct {
 type kind struct {
 	verb      *store.Verb[row, []row]
 	counts    string // key in Report.Checked, if they are counted
-	invariant string // the invariant
+	invariant string // its number in docs/guarantees.md
 	subject   func(row) string
 	message   func(row) string
 }
@@ -185,6 +185,8 @@ func misplaced(f row) string {
 	return fmt.Sprintf("the reaction was notified of version %d, but the stream is at version %d and there is no due notice", f.events, f.head)
 }
 
+// miscounted describes a claim: head is the number of effects that it counts, events that of its journal, and last its
+// epoch.
 func miscounted(f row) string {
 	return fmt.Sprintf("the claim with epoch %d counts %d effects that may have happened, but the journal has %d, or the claim was reverted although an effect may have happened", f.last, f.head, f.events)
 }

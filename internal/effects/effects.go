@@ -80,7 +80,7 @@ type endArgs struct {
 	ordinal int    `arg:"ordinal"`
 	state   State  `arg:"state"`
 	result  []byte `arg:"result,null"`
-	by      By     `arg:"person"`
+	by      By     `arg:"person"` // the source of the outcome; the SQL argument is named person
 }
 
 type result struct {
@@ -110,7 +110,8 @@ var (
 type Book interface {
 	// Operation is the same for every attempt.
 	Operation() string
-	// Begin records that an effect is about to be tried, with the results of earlier ones, and returns its state.
+	// Begin records that an effect is about to be tried, and returns its state. In the same statement it records
+	// results, those of earlier effects that are not in the journal yet.
 	Begin(ctx context.Context, name string, ordinal int, p Policy, results []entities.Result) (Entry, error)
 	// End records the outcome of an effect, and returns its state and its result: the first end counts. For an
 	// effect that an earlier attempt began, NotDone counts only if the remote side was probed about the earlier
@@ -137,8 +138,8 @@ func (b claimBook) End(ctx context.Context, name string, ordinal int, s State, r
 	return EndWith(ctx, b.d, b.at, b.t, name, ordinal, s, result, probed)
 }
 
-// Begin records that an effect is about to be tried, with the results of earlier ones, and returns its state.
-// If the lease is lost, the error is [fault.LeaseLost].
+// Begin records that an effect is about to be tried, and returns its state. In the same statement it records results,
+// those of earlier effects that are not in the journal yet. If the lease is lost, the error is [fault.LeaseLost].
 func Begin(ctx context.Context, d store.Doer, at store.Partition, t entities.Ticket, name string, ordinal int, p Policy, results []entities.Result) (Entry, error) {
 	r, err := beginVerb.DoAt(ctx, d, at, beginArgs{t, name, ordinal, p, results})
 	if err == nil && !r.held {

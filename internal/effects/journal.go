@@ -41,7 +41,7 @@ type effectKey struct {
 
 // named tracks the effects of one name.
 type named struct {
-	next    int
+	next    int          // ordinal of the next new effect
 	back    []int        // ordinals that are free again, ascending
 	unknown map[int]bool // those of them that were begun
 }
@@ -142,7 +142,7 @@ func (j *Journal) begin(ctx context.Context, c Call, ordinal int, results []enti
 	return e, err
 }
 
-// proceed continues from the recorded state of an effect.
+// proceed continues from the recorded state of an effect. again is set if this attempt has begun the effect before.
 func (j *Journal) proceed(ctx context.Context, c Call, ordinal int, e Entry, again bool) error {
 	key := Key(j.Book.Operation(), c.Name, ordinal)
 	switch {

@@ -24,7 +24,7 @@ const Unknown State = "unknown"
 type LateCall struct {
 	Name    string
 	Ordinal int
-	State   State // Done or Unknown
+	State   State // Done or Unknown; in a [Journal] also NotDone
 	Result  []byte
 }
 
@@ -112,7 +112,7 @@ func agrees(e Entry, epoch int64, c LateCall) bool {
 }
 
 // contradicting returns the calls that the journal does not confirm. A call of unknown outcome that may be
-// repeated under its key is not a contradiction, unless it is known not to have happened. A call whose effect
+// repeated under its key is not a contradiction, unless the journal says that it did not happen. A call whose effect
 // is not in the journal is ignored.
 func contradicting(journal []Entry, epoch int64, calls []LateCall) (left []LateCall) {
 	for _, c := range calls {

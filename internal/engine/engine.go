@@ -37,10 +37,10 @@ type Engine struct {
 	sender   *wake.Sender // nil if the database cannot signal
 	janitor  *lease.Janitor
 	refusals *refusals.Log
-	follow   *reactions.Worker
-	loops    []func(context.Context)
-	steppers []stepper
-	learners []func(context.Context) error
+	follow   *reactions.Worker             // serves the reactions of the program
+	loops    []func(context.Context)       // of Background
+	steppers []stepper                     // of Steps
+	learners []func(context.Context) error // of Learns
 	reporter *nodes.Reporter
 	version  atomic.Pointer[string]
 	running  atomic.Bool

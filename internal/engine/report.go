@@ -28,7 +28,7 @@ func (e *Engine) programVersion() string {
 // Reporter returns the reporter of this node, for tests: Run runs it.
 func (e *Engine) Reporter() *nodes.Reporter { return e.reporter }
 
-// report returns how this node is.
+// report returns what this node says about itself.
 func (e *Engine) report() nodes.Report {
 	r := nodes.Report{Queued: e.follow.Queued(), Waiting: e.hub.Waiters()}
 	for _, s := range e.hub.Served() {

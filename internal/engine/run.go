@@ -55,11 +55,11 @@ func (e *Engine) Run(ctx context.Context) error {
 }
 
 // Background adds a loop that Run runs until its context ends, and waits for. Parts call it when they are
-// started.
+// registered.
 func (e *Engine) Background(f func(context.Context)) { e.loops = append(e.loops, f) }
 
 // Sweep adds a sweep to the janitor. It runs in every round or, if needs are given, in the rounds that find
-// work for them. Parts call it when they are started.
+// work for them. Parts call it when they are registered.
 func (e *Engine) Sweep(name string, f func(context.Context) (int, error), needs ...wake.WorkKind) {
 	e.Leases(name, func(ctx context.Context, _ bool) (int, error) { return f(ctx) }, needs...)
 }
@@ -148,7 +148,8 @@ func (e *Engine) newJanitor(every, historyRetention time.Duration) *lease.Janito
 	}, {
 		Name: "scopes", Needs: []wake.WorkKind{{Kind: wake.OldScope}}, Run: func(ctx context.Context, _ bool) (int, error) { return scopestore.SweepAll(ctx, e) },
 	}, {
-		Name: "books", Needs: []wake.WorkKind{{Kind: wake.HeldStream}, {Kind: wake.DroppedEvents}}, Run: func(ctx context.Context, _ bool) (int, error) { return streamclose.SweepAll(ctx, e) },
+		Name:  "books", // closed and truncated streams; reports of nodes have this name
+		Needs: []wake.WorkKind{{Kind: wake.HeldStream}, {Kind: wake.DroppedEvents}}, Run: func(ctx context.Context, _ bool) (int, error) { return streamclose.SweepAll(ctx, e) },
 	}, {
 		Name: "refusals", Needs: []wake.WorkKind{{Kind: wake.OldRefusal, Name: strconv.FormatInt(refusals.Retention.Milliseconds(), 10)}}, Run: func(ctx context.Context, _ bool) (int, error) { return refusals.Prune(ctx, e) },
 	}, {

@@ -8,8 +8,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/wake"
 )
 
-// Step does one thing that is due in a workspace, in the calling goroutine and as the loop does it, and reports whether
-// there was anything to do.
+// Step does one thing that is due in a workspace, in the calling goroutine and as a background loop does it, and
+// reports whether there was anything to do.
 type Step = func(ctx context.Context, at store.Partition) (found bool, err error)
 
 type stepper struct {
@@ -23,11 +23,11 @@ func (e *Engine) Steps(kinds func() []wake.WorkKind, step Step) {
 	e.steppers = append(e.steppers, stepper{kinds, step})
 }
 
-// Learns adds what a loop does first that reads declarations of other nodes. A part calls it where it adds that loop with
-// [Engine.Background].
+// Learns adds a function with which a loop begins: it reads what other nodes have declared, such as handlers. A part
+// calls it where it adds that loop with [Engine.Background].
 func (e *Engine) Learns(learn func(context.Context) error) { e.learners = append(e.learners, learn) }
 
-// Learn reads the declarations of other nodes, for a test that steps the loops by hand.
+// Learn reads what other nodes have declared, for a test that steps the loops by hand.
 func (e *Engine) Learn(ctx context.Context) error {
 	for _, learn := range e.learners {
 		if err := learn(ctx); err != nil {

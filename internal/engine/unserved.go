@@ -39,12 +39,12 @@ const (
 	ExpiredAfter  = 5 * time.Minute
 )
 
-// Serves adds work that this engine serves once it runs. Parts call it when they are started.
+// Serves adds work that this engine serves once it runs. Parts call it when they are registered.
 func (e *Engine) Serves(kinds func() []wake.WorkKind) {
 	e.unserved.served = append(e.unserved.served, kinds)
 }
 
-// Opened is called when all parts are started.
+// Opened is called when all parts are registered.
 func (e *Engine) Opened() {
 	e.unserved.armed.Store(false)
 	e.watchUnserved()

@@ -22,7 +22,7 @@ type Phase string
 const (
 	Free      Phase = "free"
 	Held      Phase = "held"      // a holder works on it until the lease expires
-	Due       Phase = "due"       // to be resumed by a worker that has the handler
+	Due       Phase = "due"       // to be resumed by a node or worker that has the handler
 	Uncertain Phase = "uncertain" // until a person resolves it
 )
 
@@ -30,7 +30,7 @@ const (
 //
 // A claim combines a claim status with a lease. It is taken by a compare-and-swap from the status that the step
 // leaves; a second caller finds another status or a lease and is refused before anything is done. The operation
-// keeps its id until it ends, whichever worker resumes it: its journal is found by that id.
+// keeps its id until it ends, whichever holder resumes it: its journal is found by that id.
 //
 // Every end first checks what was begun: begun counts the effects that may have happened, and changes only
 // together with the journal, under the lock of this row. So no end can miss an effect, and no effect can begin
@@ -138,7 +138,7 @@ type EndArgs struct {
 	MaxRetries int           `arg:"retries"`
 	Event      string        `arg:"event"`
 	Message    string        `arg:"message,null"`
-	Outcome    string        `arg:"outcome"`
+	Outcome    string        `arg:"outcome"` // by which a repeated end is recognized
 	Note       []byte        `arg:"note,null"`
 	Claim      string        `arg:"claim"` // the claim status
 	After      string        // the after-effect, if there is one
@@ -161,7 +161,7 @@ const (
 	EventRecovered   = "recovered"
 	EventAdopted     = "adopted"
 	EventResumed     = "resumed"
-	EventSeen        = "seen"
+	EventSeen        = "seen" // a status that other code has written to a user's table
 	EventQueued      = "queued"
 	EventReleased    = "released"
 )

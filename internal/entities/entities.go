@@ -85,7 +85,7 @@ func key(lifecycle, id string) string { return "entity/" + lifecycle + "/" + id 
 func bindTransition(a TransitionArgs, args *store.Args) {
 	args.Text("lifecycle", a.Lifecycle)
 	args.Text("entity", a.ID)
-	one := ""
+	one := "" // for the fast form
 	if len(a.From) == 1 {
 		one = a.From[0]
 	}

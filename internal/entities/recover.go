@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
-// Lapsed is a claim whose lease has expired.
+// Lapsed is a claim whose lease has expired or, from [Overdue], an operation that has waited too long.
 type Lapsed struct {
 	store.Partition
 	Ticket
@@ -19,7 +19,7 @@ type Lapsed struct {
 	Step, Requester string
 	Holder          string
 	ClaimedAt       time.Time
-	Side            bool
+	Side            bool  // the entity is a row of a user's table
 	Plan            *Plan // nil: claimed by a version that stores no plans
 	Lost            int64 // consecutive lost hand-outs, including this one
 }
@@ -29,9 +29,9 @@ type releaseExpiredArgs struct {
 	id        string        `arg:"entity"`
 	epoch     int64         `arg:"epoch"`
 	resume    bool          `arg:"resume"`
-	allowed   int           `arg:"allowed"`
+	allowed   int           `arg:"allowed"` // crashes
 	note      []byte        `arg:"note,null"`
-	claim     string        `arg:"claim"`
+	claim     string        `arg:"claim"` // the claim status
 	pause     time.Duration `arg:"pause"` // after a lost hand-out
 }
 
@@ -152,7 +152,7 @@ type Resumed struct {
 type Stray struct{ Workspace, Lifecycle, ID, Status string }
 
 type listMissingClaimsArgs struct {
-	claims map[string][]string
+	claims map[string][]string // the claim statuses, by lifecycle
 	after  [3]string
 }
 
@@ -207,8 +207,9 @@ type WithdrawArgs struct {
 	Meta    events.Meta
 }
 
-// Withdraw ends an operation that is due and has no holder or, with Release, one whose effects have not happened, and reports whether it did: the entity returns to
-// its previous status or, if an effect may have happened, waits for manual resolution.
+// Withdraw ends an operation that is due and has no holder, and reports whether it did. The entity returns to its
+// previous status or, if an effect may have happened, waits for manual resolution. With Release, Withdraw also ends an
+// operation that has a holder, but none with an effect that may have happened.
 func Withdraw(ctx context.Context, d store.Doer, at store.Partition, a WithdrawArgs) (Entity, bool, error) {
 	a.Message = lease.Plain(a.Message)
 	r, err := withdrawVerb.DoAt(ctx, d, at, a)
@@ -270,7 +271,7 @@ func Strays(ctx context.Context, d store.Doer, shard int16, claims map[string][]
 	if err != nil || len(all) == 0 {
 		return nil, next, err
 	}
-	last := all[len(all)-1]
+	last := all[len(all)-1] // only says where the page ends
 	return all[:len(all)-1], [3]string{last.Workspace, last.Lifecycle, last.ID}, nil
 }
 

@@ -28,9 +28,12 @@ var scanEvent = store.Each(func(e *Event) []any {
 	return []any{&e.ID, &e.Version, &e.Name, &e.Data, &e.Correlation, &e.Causation, &e.Actor, &e.At, &e.Subject}
 })
 
+// maxHistory is the maximum length of a stream's name: that of a history contains up to two other names.
+const maxHistory = 3 * MaxName
+
 // Read returns a part of a stream, empty for a stream that does not exist.
 func Read(ctx context.Context, d store.Doer, a ReadArgs) ([]Event, error) {
-	if err := strictjson.Text("stream", a.Stream, 2*MaxName+MaxName); err != nil {
+	if err := strictjson.Text("stream", a.Stream, maxHistory); err != nil {
 		return nil, err
 	}
 	if a.Limit <= 0 || a.Limit > MaxRead {

@@ -92,8 +92,8 @@ type SearchArgs struct {
 type Found struct {
 	Event
 	At     int64 // the version of the event, or its position in the feed
-	Wanted bool
-	Ended  bool // there is nothing behind it
+	Wanted bool  // it matches the filter
+	Ended  bool  // there is nothing behind it
 }
 
 // ScanFound scans the rows of a search.
@@ -121,7 +121,7 @@ var (
 
 // Search runs one statement of a search of a stream.
 func Search(ctx context.Context, d store.Doer, a SearchArgs) ([]Found, error) {
-	if err := strictjson.Text("stream", a.Stream, 2*MaxName+MaxName); err != nil {
+	if err := strictjson.Text("stream", a.Stream, maxHistory); err != nil {
 		return nil, err
 	}
 	if err := a.Check(); err != nil {

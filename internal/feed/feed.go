@@ -5,10 +5,10 @@
 //
 // The feed is a reaction named "$feed" that wants every event of every user stream. Its streams are not leased.
 // Instead the sequencer locks the workspace's row of the table sequence for the length of one statement, which
-// numbers a batch: it takes streams that have work, gives their next events the positions after sequence.last,
-// in the order of their versions, and advances sequence.last and the watermarks (on SQLite the watermarks a
-// moment later). Positions and their count commit together or not at all, so a crash leaves nothing half done
-// and nothing to release. A sequencer that finds the row locked gives up.
+// numbers a batch of events: it takes streams that have work, gives their next events the positions after
+// sequence.last, in the order of their versions, and advances sequence.last and the watermarks (on SQLite the
+// watermarks a moment later). Positions and their count commit together or not at all, so a crash leaves nothing
+// half done and nothing to release. A sequencer that finds the row locked gives up.
 //
 // Guarantees, and why they hold:
 //
@@ -99,7 +99,7 @@ func Open(ctx context.Context, e reactions.Engine) error {
 	return err
 }
 
-// Engine is the part of an engine that the feed uses.
+// Engine is what the feed uses of an engine.
 type Engine interface {
 	reactions.Engine
 	Shared(key any, make func() any) any
@@ -195,11 +195,11 @@ type Sequencer struct {
 	shards  []int16
 	rounds  map[int16]*lease.Round
 	learned time.Time
-	begun   time.Time // the last round
-	behind  bool      // the last round left work because of a limit
+	begun   time.Time // the last poll
+	behind  bool      // the last poll left work because of a limit
 }
 
-// pace is the shortest time between two rounds of a sequencer while no reader waits for the feed on its node.
+// pace is the shortest time between two polls of a sequencer while no reader waits for the feed on its node.
 // Without it, a sequencer under load numbers a few events at a time, as often as it can: that takes a third of the
 // database's time, and the readers of pages see no difference. A reader that follows the feed, on any node, makes
 // the sequencer of that node number at once. A full batch is followed by the next at once, too.

@@ -16,7 +16,7 @@ type Item struct {
 }
 
 // Page is a part of the feed. Next is the position to continue from: that of its last event or, at the end of
-// the feed, the head.
+// the feed, the last assigned position, which is called the head.
 type Page struct {
 	Items []Item
 	Next  int64

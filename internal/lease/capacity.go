@@ -8,36 +8,38 @@ import (
 // Share identifies a user of capacity: a workspace and, in it, a handler.
 type Share struct{ Workspace, Handler string }
 
-// Capacity limits how many operations run at once, and shares that room between workspaces.
+// Capacity limits how many units of work (operations, deliveries to reactions) run at once, and shares that room
+// between workspaces.
 //
 // A workspace may take more while it has less than twice of what would then be free: about two thirds if it is
-// the only active one, and less the more others there are. The last slot is reserved for a workspace that has
+// the only active one, and less the more others there are. The last unit is reserved for a workspace that has
 // none. A workspace that occupies its full share, because the service it calls hangs, leaves room for others; a
 // second one like it takes two thirds of that, and so on. It takes four of them to fill a capacity of 16, and
-// six to fill 128. If handlers share too, each may take more while it has less than its workspace could still
-// take. The only workspace in the database may take everything.
+// six to fill 128. If handlers share too, a handler may take more while its own units and those of its workspace,
+// added, are fewer than that double number: alone, it gets half. The limit of the workspace, but not that of its
+// handlers, is lifted for the only workspace in the database.
 //
-// Rejected: a fixed part for each workspace, which few workspaces leave unused or many exhaust; and a queue per
+// Rejected: a fixed share for each workspace, which few workspaces leave unused or many exhaust; and a queue per
 // workspace in front of first-come, first-served room.
 type Capacity struct {
 	Order
-	size     int
-	alone    func() bool
-	handlers bool   // handlers of a workspace share too
-	freed    func() // called when a refused caller may get more
+	size            int
+	singleWorkspace func() bool
+	handlers        bool   // handlers of a workspace share too
+	freed           func() // called when a refused caller may get more
 
 	mu    sync.Mutex
 	used  int
-	by    map[string]int
-	each  map[Share]int
-	short bool          // a caller was refused
-	some  chan struct{} // non-nil while a caller waits; closed when room is freed
+	by    map[string]int // by workspace
+	each  map[Share]int  // by workspace and handler
+	short bool           // a caller was refused
+	some  chan struct{}  // non-nil while a caller waits; closed when room is freed
 }
 
-// NewCapacity returns capacity for n operations, at least one. alone reports whether there is only one
+// NewCapacity returns capacity for n units, at least one. singleWorkspace reports whether there is only one
 // workspace. freed is called when room is freed after a caller was refused.
-func NewCapacity(n int, alone func() bool, freed func()) *Capacity {
-	return &Capacity{size: max(n, 1), alone: alone, freed: freed, by: make(map[string]int), each: make(map[Share]int)}
+func NewCapacity(n int, singleWorkspace func() bool, freed func()) *Capacity {
+	return &Capacity{size: max(n, 1), singleWorkspace: singleWorkspace, freed: freed, by: make(map[string]int), each: make(map[Share]int)}
 }
 
 // ByHandler makes the handlers of a workspace share its capacity.
@@ -77,12 +79,12 @@ func (r *Capacity) Left() int {
 	return r.size - r.used
 }
 
-// Take takes room for up to n operations within the share, and returns for how many.
+// Take takes room for up to n units within the share, and returns for how many.
 func (r *Capacity) Take(s Share, n int) (taken int) {
-	alone := r.alone()
+	singleWorkspace := r.singleWorkspace()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for taken < n && r.used < r.size && !r.over(s, alone) {
+	for taken < n && r.used < r.size && !r.over(s, singleWorkspace) {
 		r.used++
 		r.by[s.Workspace]++
 		r.each[s]++
@@ -96,22 +98,22 @@ func (r *Capacity) Take(s Share, n int) (taken int) {
 }
 
 // over reports whether a share is used up, regardless of free room. REQUIRES: mu
-func (r *Capacity) over(s Share, alone bool) bool {
+func (r *Capacity) over(s Share, singleWorkspace bool) bool {
 	by, most := r.by[s.Workspace], 2*(r.size-r.used-1)
-	return !alone && by > 0 && by >= most || r.handlers && r.each[s] > 0 && r.each[s] >= most-by
+	return !singleWorkspace && by > 0 && by >= most || r.handlers && r.each[s] > 0 && r.each[s] >= most-by
 }
 
 // Full reports whether a share is used up. If it is, freed is called when that may have changed.
 func (r *Capacity) Full(s Share) bool {
-	alone := r.alone()
+	singleWorkspace := r.singleWorkspace()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	full := r.over(s, alone)
+	full := r.over(s, singleWorkspace)
 	r.short = r.short || full
 	return full
 }
 
-// Free returns room for n operations.
+// Free returns room for n units.
 func (r *Capacity) Free(s Share, n int) {
 	if n == 0 {
 		return
@@ -138,17 +140,17 @@ func (r *Capacity) Free(s Share, n int) {
 
 // Shut returns the shares that are used up; one without a handler is an entire workspace.
 func (r *Capacity) Shut() []Share {
-	alone := r.alone()
+	singleWorkspace := r.singleWorkspace()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	shut := []Share{}
 	for workspace := range r.by {
-		if r.over(Share{Workspace: workspace}, alone) {
+		if r.over(Share{Workspace: workspace}, singleWorkspace) {
 			shut = append(shut, Share{Workspace: workspace})
 		}
 	}
 	for s := range r.each {
-		if r.handlers && r.over(s, alone) {
+		if r.handlers && r.over(s, singleWorkspace) {
 			shut = append(shut, s)
 		}
 	}

@@ -13,22 +13,21 @@ import (
 	"github.com/holdfast-go/holdfast/internal/wake"
 )
 
-// Sweep releases what a crash left behind, and returns how many items it released. Several janitors may run it
-// at once.
+// Sweep releases expired leases or deletes expired rows, and returns how many. Several janitors may run it at once.
 type Sweep struct {
 	Name string
 	// Needs are the kinds of work it looks for: it is skipped while there is none. Without needs it always runs.
 	Needs []wake.WorkKind
-	// Run sweeps. onDemand is true if a caller is about to claim what is released, false in the janitor's own
-	// round.
+	// Run sweeps. onDemand is true if a caller is about to claim what is released, false if the janitor or the idle
+	// poller runs it.
 	Run func(ctx context.Context, onDemand bool) (freed int, err error)
 }
 
-// leases are the needs of sweeps that release expired leases.
+// leases are the kinds of the needs of sweeps that release expired leases.
 var leases = []string{wake.HeldReaction, wake.HeldStream, wake.HeldOperation, wake.HeldStep, wake.HeldItem}
 
-// Janitor runs sweeps periodically. A sweep that fails is retried in the next round; [Janitor.Stalled] reports
-// a janitor that no longer completes its rounds.
+// Janitor runs sweeps periodically: in each of its rounds, every sweep that has work. A sweep that fails is retried in
+// the next round; [Janitor.Stalled] reports a janitor that no longer completes its rounds.
 type Janitor struct {
 	Every  time.Duration
 	Sweeps []Sweep
@@ -38,10 +37,10 @@ type Janitor struct {
 	HasWork func(context.Context, []wake.WorkKind) (map[wake.WorkKind]bool, error)
 
 	mu       sync.Mutex
-	rounds   map[string]Swept // the last run of each sweep in a round
-	expiring chan struct{}    // semaphore: one caller at a time releases expired leases
-	begun    map[string]turns // sweeps on demand, by the name of the sweep
-	stuck    map[string]stuck // by the name of the sweep; used by the idle poller
+	rounds   map[string]Swept  // the last run of each sweep in a round
+	expiring chan struct{}     // semaphore: one caller at a time releases expired leases
+	begun    map[string]demand // sweeps on demand, by the name of the sweep
+	stuck    map[string]stuck  // by the name of the sweep; used by the idle poller
 	// last is the time of the last round without an error, by the monotonic clock: the wall clock may be set.
 	last   atomic.Pointer[time.Time]
 	failed atomic.Int32 // failed rounds since then
@@ -172,10 +171,10 @@ type stuck struct {
 
 // Due returns which needs have work, and first releases the expired leases among them. Callers use it before a
 // claim, so that the work of a crashed holder can be claimed. If leases were released, all needs count as due.
-// One of several concurrent callers sweeps for all. A call from within a sweep, such as from a user's hook,
-// sweeps nothing.
+// One of several concurrent callers sweeps for all. A call from within a sweep, such as from user code that the sweep
+// runs, sweeps nothing.
 func (j *Janitor) Due(ctx context.Context, needs []wake.WorkKind) (map[wake.WorkKind]bool, error) {
-	begun := j.turns()
+	begun := j.demands()
 	due, err := j.HasWork(ctx, needs)
 	if err != nil || !slices.ContainsFunc(needs, func(n wake.WorkKind) bool { return due[n] && slices.Contains(leases, n.Kind) }) {
 		return due, err
@@ -203,9 +202,9 @@ func (j *Janitor) Due(ctx context.Context, needs []wake.WorkKind) (map[wake.Work
 // sweeping marks the context of a sweep on demand.
 type sweeping struct{}
 
-// turns counts the on-demand runs of a sweep: how many began, and which was the last to finish. barren covers
+// demand counts the on-demand runs of a sweep: how many began, and which was the last to finish. barren covers
 // consecutive runs that released nothing.
-type turns struct {
+type demand struct {
 	begun, finished int
 	barren          stuck
 }
@@ -214,18 +213,18 @@ type turns struct {
 // many callers waiting for work would try to release a lease that cannot be released, at every poll.
 const maxBarren = 500 * time.Millisecond
 
-// turns returns the current counts of all sweeps.
-func (j *Janitor) turns() map[string]turns {
+// demands returns the current counts of all sweeps.
+func (j *Janitor) demands() map[string]demand {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.begun == nil {
-		j.begun, j.expiring = make(map[string]turns), make(chan struct{}, 1)
+		j.begun, j.expiring = make(map[string]demand), make(chan struct{}, 1)
 	}
 	return maps.Clone(j.begun)
 }
 
 // sweepSince sweeps, unless another caller has done so since.
-func (j *Janitor) sweepSince(ctx context.Context, s Sweep, since turns) {
+func (j *Janitor) sweepSince(ctx context.Context, s Sweep, since demand) {
 	j.mu.Lock()
 	now := j.begun[s.Name]
 	if now.finished > since.begun || clock.OfMachine().Sub(now.barren.since) < now.barren.pause {

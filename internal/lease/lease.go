@@ -39,8 +39,8 @@ const (
 
 // LostPause returns the pause after the n-th consecutive lost hand-out: none at first, then up to 1, 3, 7, 15
 // seconds and so on, up to five minutes. It is spread between half and all of that by the name of the work, so
-// that work lost together does not return together. Otherwise an item that crashes its worker before the worker
-// reports would take the other items with it each time.
+// that work lost together does not return together. Otherwise an item that crashes its worker before the worker's
+// first call would take the other items with it each time.
 func LostPause(n int64, name string) time.Duration {
 	if n < 2 {
 		return 0

@@ -21,10 +21,11 @@ type Renewer struct {
 	Lease time.Duration
 	// Timeout is the maximum time that the lease is renewed; 0 is [Timeout].
 	Timeout time.Duration
-	// Since is a time on this node's clock before the lease was taken. Zero is the time of Start.
+	// Since is a time on this node's clock before the lease was taken or, if the handler continues under the lease of
+	// an earlier one, before its own work began. [Renewer.Held] counts the timeout from it. Zero is the time of Start.
 	Since time.Time
-	// Renewed is a time on this node's clock before the lease was last renewed, if it was taken before Since: the
-	// handler continues work that was begun under the lease. Zero is Since.
+	// Renewed is a time on this node's clock before the lease was taken or last renewed, if it differs from Since.
+	// Zero is Since.
 	Renewed time.Time
 
 	ctx   context.Context // of Start

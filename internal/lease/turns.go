@@ -28,14 +28,14 @@ func NewTurns(verb string) *Turns {
 		store.Each(func(t *Turn) []any { return []any{&t.Name, &t.Workspace} })))
 }
 
-// turnsPerPoll limits the turns of one poll, in addition to those granted per name.
+// turnsPerPoll limits the turns of one poll; each name adds two.
 const turnsPerPoll = 64
 
 // Round hands out turns to each name in each workspace that may have work for it. If there are many, a name
 // continues after the workspace it reached last time. Not safe for concurrent use.
 type Round struct {
-	Kind   string // kind that handlers must be declared as, if it matters
-	behind map[string]string
+	Kind   string            // kind that handlers must be declared as, if it matters
+	behind map[string]string // by name, the workspace that it reached
 }
 
 // Whole reports whether the last turns were all there were. If not, and they led to no work, the caller polls

@@ -27,7 +27,7 @@ const (
 	Every = 10 * time.Second
 	// GoneAfter is the age of a report from which on its node counts as gone.
 	GoneAfter = 30 * time.Second
-	// Retention is how long rates, and the rows of nodes that are gone, are stored.
+	// Retention is how long the counts by minute, and the rows of nodes that are gone, are stored.
 	Retention = 7 * 24 * time.Hour
 
 	pruneEvery = time.Hour
@@ -44,8 +44,8 @@ type Report struct {
 	JanitorMs int64 `json:"janitorMs"`
 	Stalled   bool  `json:"stalled,omitempty"`
 	Pool      Pool  `json:"pool"`
-	// Queued is the number of streams that wait for a free worker of this node, Waiting that of callers that wait for a
-	// wake-up.
+	// Queued is the number of leased streams that wait for capacity of this node, Waiting that of callers that wait for
+	// a wake-up.
 	Queued  int `json:"queued"`
 	Waiting int `json:"waiting"`
 }
@@ -76,8 +76,8 @@ type Node struct {
 	Name, Version   string
 	StartedAt, Seen time.Time
 	Report          Report
-	SnapshotAt      *time.Time // since when the oldest snapshot is held; nil for none
-	SnapshotBy      string
+	SnapshotAt      *time.Time // when the oldest open transaction of the database, if it has a snapshot, began (PostgreSQL)
+	SnapshotBy      string     // the connection of that transaction
 	Gone            bool
 	Now             time.Time // of the database
 }
@@ -174,7 +174,7 @@ func All(ctx context.Context, d store.Doer) (all []Node, err error) {
 	}
 }
 
-// Minutes returns what the nodes have done in the last time, oldest first, after a given minute and node.
+// Minutes returns what the nodes have done within last, oldest first, after a given minute and node.
 func Minutes(ctx context.Context, d store.Doer, last time.Duration, after Minute, limit int) ([]Minute, error) {
 	a := minutesArgs{age: last, node: after.Node, limit: limit}
 	if !after.At.IsZero() {
@@ -193,10 +193,10 @@ type Reporter struct {
 	Report  func() Report
 	Counts  func() Counts
 
-	mu       sync.Mutex // tests report besides Run
-	instance string
+	mu       sync.Mutex // Now is called besides Run
+	instance string     // the id of this process
 	started  time.Time
-	reported Counts
+	reported Counts // at the last report
 	pruned   time.Time
 	failed   bool // the last report failed
 	shadowed bool // a newer process has the name
@@ -262,7 +262,7 @@ func (r *Reporter) Now(ctx context.Context) {
 	}
 }
 
-// Prune deletes rates, and nodes that are gone, after [Retention].
+// Prune deletes counts by minute, and nodes that are gone, after [Retention].
 func Prune(ctx context.Context, d store.Doer) (int, error) {
 	return pruneVerb.DoAt(ctx, d, store.Partition{}, pruneArgs{Retention, pruneLimit})
 }

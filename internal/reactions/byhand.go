@@ -110,6 +110,8 @@ func (d *Definition) wanted() []string {
 	return d.Events
 }
 
+// withEvents removes the events that wants refuses, and returns the leases that still have events. It acknowledges the
+// others.
 func withEvents(ctx context.Context, d store.Doer, wants func(*Lease, events.Event) (bool, error), taken []*Lease) ([]*Lease, error) {
 	var some []*Lease
 	var ends []End

@@ -39,7 +39,7 @@ type collectArgs struct {
 }
 
 type collected struct {
-	deleted int64
+	deleted int64 // due notices that the whole statement deleted
 	lease.Turn
 	last  noticeKey
 	count int64

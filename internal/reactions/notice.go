@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
-// notice reports that a stream was blocked, skipped, unblocked or reset. Workers,
+// notice, which is not a due notice, reports that a stream was blocked, skipped, unblocked or reset. Workers,
 // the janitor and users do that in transactions that may be rolled back. A notice
 // is therefore sent as a wake topic of the commit, so that all of them are logged
 // and counted in one place. No poller waits on such a topic.
@@ -67,8 +67,8 @@ func (t *Tallies) All() map[Tally]int64 {
 	return all
 }
 
-// Trace logs and counts a step of a lease: claimed, acked, failed, deferred, lost, blocked or skipped. A block and a
-// skip are counted, and logged as errors, by their [Worker.Notice].
+// Trace logs and counts what happened to a lease: claimed, acked, failed, deferred, lost, blocked or skipped. A block
+// and a skip are counted, and logged as errors, by [Worker.Notice].
 func (t *Tallies) Trace(log *slog.Logger, what string, l *Lease, version int64) {
 	log.Debug("reaction lease "+what, "workspace", l.Workspace, "reaction", l.Reaction, "stream", l.Stream, "version", version, "epoch", l.Epoch)
 	if what != "blocked" && what != "skipped" {

@@ -30,7 +30,7 @@ func (w *Worker) Queued() (n int) {
 // turns returns the reactions and workspaces to serve in this poll, and whether
 // more follow. With a single workspace whose last poll found work, it assumes
 // that there is more and saves the query.
-func (w *Worker) turns(ctx context.Context, at *round, shard int16, names []string) (turns []lease.Turn, more bool, err error) {
+func (w *Worker) turns(ctx context.Context, at *pollState, shard int16, names []string) (turns []lease.Turn, more bool, err error) {
 	if at.busy && at.only != "" && store.SingleWorkspace(w.Engine) {
 		for _, name := range names {
 			turns = append(turns, lease.Turn{Name: name, Workspace: at.only})

@@ -200,8 +200,9 @@ type Info struct {
 	CreatedAt time.Time
 	UpdatedAt time.Time
 
-	state, waits string
-	base         int64
+	state string // waiting, live, removed
+	waits string // the transactions that it waits for, as JSON
+	base  int64  // the epochs of new positions start here
 }
 
 // eventsJSON returns the stored form of the event names.

@@ -148,8 +148,8 @@ func put(ctx context.Context, tx *store.Tx, d Definition) (created bool, err err
 		return false, err
 	}
 	if !created {
-		// A stream that was created since then may have due notices and no
-		// position yet. It must start at its first event, not after its
+		// A stream that was created since the last registration may have due
+		// notices and no position yet. It must start at its first event, not after its
 		// current end.
 		if _, err := collectDueOfReactionVerb.Do(ctx, tx, d.Name); err != nil {
 			return false, err
@@ -232,15 +232,15 @@ func start(ctx context.Context, d store.Doer, def Definition, skip bool) error {
 	}
 }
 
-// settleTimeout is how long Register waits for older transactions.
-const settleTimeout = 2 * time.Second
+// awaitTimeout is how long Register waits for older transactions.
+const awaitTimeout = 2 * time.Second
 
 // await waits a moment for older transactions to end. [Sweep] does the rest.
 func await(ctx context.Context, d store.Doer, at store.Partition, name string) error {
 	begun := clock.Now()
 	for pause := time.Millisecond; ; pause = min(2*pause, 100*time.Millisecond) {
 		done, err := Finish(ctx, d, at, name)
-		if err != nil || done || clock.Since(begun) > settleTimeout {
+		if err != nil || done || clock.Since(begun) > awaitTimeout {
 			return err
 		}
 		if err := clock.Wait(ctx, pause); err != nil {

@@ -16,15 +16,15 @@ import (
 	"github.com/holdfast-go/holdfast/internal/wake"
 )
 
-// maxCalls is the number of handlers that a node calls at once for reactions. One
-// reaction in one workspace gets at most half of it.
+// maxCalls is the number of calls of handlers that a node makes at once for
+// reactions. One reaction in one workspace gets at most half of it.
 const maxCalls = 128
 
 type callingKey struct{}
 
 // CallingWorker returns the engine's worker that calls remote handlers for
 // reactions and after-effects. It is separate from the engine's own worker: a
-// handler that does not respond occupies a body until its timeout and would delay
+// handler that does not respond occupies capacity until its timeout and would delay
 // the program's reactions.
 func CallingWorker(e interface {
 	Engine
@@ -51,7 +51,7 @@ type Remote struct {
 	// After makes the tasks of after-effects.
 	After After
 
-	handled remote.Known[[]Info]
+	handled remote.Known[[]Info] // the reactions of a workspace that have a handler
 }
 
 // After knows the after-effects of lifecycles. An after-effect is a reaction that

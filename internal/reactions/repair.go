@@ -20,7 +20,7 @@ type Position struct {
 	Due               int64 // the last version known to concern the reaction
 	Head              int64 // the last version of the stream
 	Failures, Crashes int
-	Lost              int // hand-outs in a row after which the holder never called
+	Lost              int // lost hand-outs in a row
 	Blocked           bool
 	Error             string
 	Failing           int64 // the version that failed, -1 for none
@@ -28,7 +28,7 @@ type Position struct {
 	Until             time.Time
 	DueAt             time.Time // time of the next attempt
 	Epoch             int64
-	Generation        int64
+	Generation        int64 // number of resets
 	Delivered         int64 // the last version that can be acknowledged under the epoch
 	Held              bool  // the lease has not expired
 	ResetRequested    bool  // the stream is reset when the lease ends
@@ -257,7 +257,7 @@ func (p Position) repaired(how string, dueAt time.Time) Position {
 // The positions are reset before clear runs: an acknowledgement in flight has its
 // row locked, so its writes are either visible to clear or refused. New positions
 // are fenced off meanwhile: a position created, handled and acknowledged between
-// the two steps would be cleared and never handled again.
+// the reset and clear would lose its writes, and its events would never be handled again.
 func Rebuild(ctx context.Context, e Engine, name string, clear func(context.Context, *store.Tx) error) (streams int, err error) {
 	if _, err := Get(ctx, e, name); err != nil {
 		return 0, err

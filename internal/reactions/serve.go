@@ -195,7 +195,7 @@ func (w *Worker) count(h *Handler, l *Lease, d *Delivery, done int64, failures i
 	w.trace(what, l, done, err)
 }
 
-// abandon ends a lease that was lost, or whose worker stops.
+// abandon ends a lease that was lost, or whose body was told to stop.
 func (w *Worker) abandon(l *Lease, done int64, cause error) {
 	if errors.Is(cause, lease.ErrLost) {
 		w.untrack(l)

@@ -87,7 +87,7 @@ type TakeArgs struct {
 	Share     int // limit per workspace; 0 means Limit
 	Crashed   int // limit of streams on which a holder crashed
 	// Elsewhere is set for a holder outside of this process. Such a holder counts
-	// as quiet until its first call.
+	// as silent (in SQL, quiet) until its first call.
 	Elsewhere bool
 	All       bool
 	Shard     int16
@@ -128,20 +128,20 @@ type Ended struct {
 
 // item is the JSON form of an End, a delivery or a renewal for the SQL statements.
 type item struct {
-	Workspace string `json:"w"`
-	Reaction  string `json:"r"`
-	Stream    string `json:"s"`
-	Epoch     int64  `json:"e"`
-	Done      int64  `json:"v"`
-	Keep      bool   `json:"k,omitempty"`
-	Given     bool   `json:"g,omitempty"`
-	Delay     int64  `json:"d,omitempty"`
-	Error     string `json:"x,omitempty"`
-	Failing   *int64 `json:"n,omitempty"`
-	Lease     int64  `json:"l,omitempty"`
-	Now       bool   `json:"o,omitempty"`
-	Longest   int64  `json:"t,omitempty"`
-	Unheard   bool   `json:"q,omitempty"`
+	Workspace  string `json:"w"`
+	Reaction   string `json:"r"`
+	Stream     string `json:"s"`
+	Epoch      int64  `json:"e"`
+	Done       int64  `json:"v"`
+	Retain     bool   `json:"k,omitempty"`
+	Unfinished bool   `json:"g,omitempty"`
+	Delay      int64  `json:"d,omitempty"`
+	Error      string `json:"x,omitempty"`
+	Failing    *int64 `json:"n,omitempty"`
+	Lease      int64  `json:"l,omitempty"`
+	Now        bool   `json:"o,omitempty"`
+	Longest    int64  `json:"t,omitempty"`
+	Unheard    bool   `json:"q,omitempty"`
 }
 
 func (l *Lease) item() item {
@@ -154,7 +154,7 @@ type readArgs struct {
 }
 
 type found struct {
-	nth   int
+	nth   int // index of the lease
 	event events.Event
 }
 
@@ -252,6 +252,8 @@ var (
 		})
 )
 
+// stopped is the result of blockVerb. again means that the same call was applied before; reset, that a reset is
+// requested.
 type stopped struct{ applied, again, reset bool }
 
 func bindItems(items []item, args *store.Args) { args.Text("items", store.JSON(items)) }
@@ -375,7 +377,7 @@ func ackBy(ctx context.Context, d store.Doer, verb *store.Verb[[]item, []acked],
 	items := make([]item, len(ends))
 	for i, e := range ends {
 		items[i] = e.Lease.item()
-		items[i].Done, items[i].Keep, items[i].Given = e.Done, e.Retain, e.Unfinished
+		items[i].Done, items[i].Retain, items[i].Unfinished = e.Done, e.Retain, e.Unfinished
 		items[i].Delay, items[i].Now, items[i].Lease, items[i].Unheard = e.Delay.Milliseconds(), e.Now, e.Extend.Milliseconds(), e.Unheard
 		if e.Error != "" {
 			failing := e.Failing
@@ -478,7 +480,7 @@ type expiredLease struct {
 	Pause     int64  `json:"d,omitempty"` // in ms, after a lost hand-out
 
 	holder         string
-	last           bool
+	last           bool // the holder crashed, and one more crash is too many
 	watermark, due int64
 	source, names  string
 }

@@ -54,6 +54,8 @@ type task struct {
 	version  int64
 }
 
+// taskOf returns the task of an id and an epoch. It refuses a task that was never handed out, and one whose stream was
+// reset.
 func taskOf(ctx context.Context, d store.Doer, id string, epoch int64) (t task, err error) {
 	notFound := fault.New(fault.NotFound, "task %q does not exist", id)
 	parts, ok := lease.Parts(taskPrefix, id, 4)

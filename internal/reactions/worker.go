@@ -76,7 +76,7 @@ type Snoozed struct{ After time.Duration }
 // Error returns the duration of the deferral.
 func (l *Snoozed) Error() string { return fmt.Sprintf("deferred for %s", l.After) }
 
-// TraceEvent is one step of a worker on a stream.
+// TraceEvent says what happened to a lease of a worker.
 type TraceEvent struct {
 	What                        string // claimed, acked, failed, deferred, blocked, skipped, lost
 	Workspace, Reaction, Stream string
@@ -84,13 +84,14 @@ type TraceEvent struct {
 	Error                       string
 }
 
-// Worker serves the reactions of a program. One worker serves all of them, so
-// that one poll serves all.
+// Worker serves the reactions of a program. It is a loop in a node, not a program
+// that claims tasks over HTTP. One worker serves all reactions, so that one poll
+// serves all.
 //
 // A poll takes many streams at a time and reads their next events in one
 // statement. The events of a stream are handled in order, several streams at
 // once. One statement acknowledges all streams that are ready. The streams that a
-// crashed worker held are taken as one group, one group at a time; the group is
+// crashed holder had are taken as one group, one group at a time; the group is
 // halved after each further crash. Each event of such a stream is acknowledged on
 // its own, so that the event that crashes the worker can be identified.
 //
@@ -125,9 +126,9 @@ type Worker struct {
 	skippedQueued bool                     // a poll excluded the workspaces in the queue
 	bodies        sync.WaitGroup
 	ends          chan ending
-	batch         int // streams of one take
-	rounds        map[int16]*round
-	detached      sync.WaitGroup // ends recorded in the background
+	batch         int                  // streams of one take
+	polls         map[int16]*pollState // by shard
+	detached      sync.WaitGroup       // ends recorded in the background
 }
 
 // served is the key of a handler: a reaction in one workspace, or in all ("").
@@ -267,7 +268,7 @@ func (w *Worker) Follows(d *Definition) bool {
 
 // init sets the state of a worker that has no lease yet.
 func (w *Worker) init() {
-	w.rounds, w.batch = make(map[int16]*round), w.maxConcurrency()
+	w.polls, w.batch = make(map[int16]*pollState), w.maxConcurrency()
 	w.mu.Lock()
 	w.held, w.stuck, w.crashedLeases = make(map[*Lease]*heldLease), make(map[follows]bool), make(map[int16]int)
 	w.mu.Unlock()
@@ -322,7 +323,7 @@ func (w *Worker) poll(serving context.Context) {
 }
 
 // pollOnce takes due streams on all shards, as far as there is capacity, and
-// starts their bodies.
+// starts their bodies. ctx is that of the poll, serving that of the bodies.
 func (w *Worker) pollOnce(ctx, serving context.Context) (found bool, err error) {
 	shards, err := store.Shards(ctx, w.Engine)
 	if err != nil {
@@ -343,7 +344,7 @@ func (w *Worker) pollShard(ctx, serving context.Context, shard int16) (found boo
 	if len(names) == 0 {
 		return false, nil
 	}
-	at := w.roundOf(shard)
+	at := w.pollStateOf(shard)
 	turns, more, err := w.turns(ctx, at, shard, names)
 	if err != nil {
 		return false, err
@@ -373,7 +374,7 @@ func (w *Worker) Step(ctx context.Context, at store.Partition) (found bool, err 
 	for _, name := range w.names() {
 		turns = append(turns, lease.Turn{Name: name, Workspace: at.Workspace})
 	}
-	leases, collected, err := w.takeTurns(ctx, new(round), at.Shard, turns)
+	leases, collected, err := w.takeTurns(ctx, new(pollState), at.Shard, turns)
 	for _, l := range leases {
 		w.serve(ctx, l)
 	}
@@ -381,7 +382,7 @@ func (w *Worker) Step(ctx context.Context, at store.Partition) (found bool, err 
 }
 
 // takeTurns collects the due notices of turns and takes due streams, with their events.
-func (w *Worker) takeTurns(ctx context.Context, at *round, shard int16, turns []lease.Turn) (leases []*Lease, collectedAny bool, err error) {
+func (w *Worker) takeTurns(ctx context.Context, at *pollState, shard int16, turns []lease.Turn) (leases []*Lease, collectedAny bool, err error) {
 	if collectedAny, err = at.collector.Next(ctx, w.Engine, store.Partition{Shard: shard}, turns); err != nil {
 		return nil, false, err
 	}
@@ -416,19 +417,19 @@ func (w *Worker) take(ctx context.Context, a TakeArgs) ([]*Lease, error) {
 	return Take(ctx, w.Engine, a)
 }
 
-// round is the state that the polls of one shard share. Only the poller uses it.
-type round struct {
+// pollState is the state that the polls of one shard share. Only the poller uses it.
+type pollState struct {
 	turns     lease.Round
 	collector Collector
 	busy      bool   // the last poll found work
 	only      string // the workspace of the first turn of the last query, or ""; used only while there is a single workspace
 }
 
-func (w *Worker) roundOf(shard int16) *round {
-	if w.rounds[shard] == nil {
-		w.rounds[shard] = new(round)
+func (w *Worker) pollStateOf(shard int16) *pollState {
+	if w.polls[shard] == nil {
+		w.polls[shard] = new(pollState)
 	}
-	return w.rounds[shard]
+	return w.polls[shard]
 }
 
 // adapt makes takes larger if bodies are fast, and smaller if they are slow:
@@ -613,7 +614,7 @@ func (w *Worker) release(leases []*Lease) {
 	}
 }
 
-// trace logs and counts a step of a lease, and calls Trace.
+// trace logs and counts what happened to a lease, and calls Trace.
 func (w *Worker) trace(what string, l *Lease, version int64, err error) {
 	w.Tallies.Trace(w.Log, what, l, version)
 	if w.Trace == nil {

@@ -197,8 +197,8 @@ func logOf(d store.Doer) *Log {
 	return l
 }
 
-// Note records a refused write, if err is a refusal that another writer caused, and returns err. It does not
-// wait for the database.
+// Note records a refused write, and returns err. It records nothing if err is nil, is not a refusal that another writer
+// caused, or is not final ([store.Provisional]). It does not wait for the database.
 func Note(ctx context.Context, d store.Doer, t Try, err error) error {
 	f, ok := errors.AsType[*fault.Error](err)
 	if !ok || !codes[f.Code] || store.Provisional(d) {

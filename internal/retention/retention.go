@@ -1,5 +1,5 @@
-// Package retention deletes old events from all histories (those of entities, scopes, reactions, runs and
-// batches), the streams that begin with "$".
+// Package retention deletes old events from all histories (those of entities, scopes, reactions, runs, batches
+// and others), the streams that begin with "$".
 //
 // It deletes events older than the configured retention, except the last event of each object that exists and
 // those that a reaction still has to handle. A reaction that is blocked or lags thus keeps the events it needs. Events of

@@ -23,14 +23,14 @@ type Column struct {
 	Kind Kind
 }
 
-// Args collects the arguments of one or several commands of one verb, column by column. A binder calls the same
-// methods in the same order for every member. PostgreSQL takes the columns as arrays, SQLite takes the values
+// Args collects the arguments of one or several commands of one verb, its members, column by column. A binder calls the
+// same methods in the same order for every member. PostgreSQL takes the columns as arrays, SQLite takes the values
 // of one member. The zero value is ready to use. Not safe for concurrent use.
 type Args struct {
 	cols    *Columns
 	columns []Column // columns of the members, or of the child rows
 	values  []any    // row by row; nil is NULL
-	next    int
+	next    int      // index of the column that is bound next
 	members int
 	probing bool // record the columns that the binder names
 
@@ -40,8 +40,8 @@ type Args struct {
 	owners   []int64
 }
 
-// Columns are the arguments of a verb in binding order: the common ones (shard and workspace; command for a
-// write; revision and marks for a verb that writes events), the binder's own, and those of its child rows.
+// Columns are the arguments of a verb in binding order: shard and workspace; for a write, command, which is its id; the
+// binder's own; for a verb that writes events, revision and marks (see [Command.Known]); and those of its child rows.
 type Columns struct {
 	Members, Children []Column
 	Emits             bool // Members ends with revision and marks
@@ -61,7 +61,7 @@ func (c *Columns) invalidName() (name string, invalid bool) {
 
 var columnName = regexp.MustCompile(`^[a-z][a-z_]*$`)
 
-// Common reports whether a name is one of the common columns.
+// Common reports whether a name is one of the columns that no binder names.
 func Common(name string) bool {
 	switch name {
 	case "shard", "workspace", "command", "revision", "marks":

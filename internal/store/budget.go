@@ -108,9 +108,9 @@ var ErrEnough = errors.New("no further rows are needed")
 type meter struct {
 	budget      *Budget
 	gate        Gate
-	cuts        bool
+	cuts        bool // the budget ends the read when it is exhausted
 	rows, bytes int
-	cut         bool
+	cut         bool // the budget has ended the read
 }
 
 func meterOf(ctx context.Context, lane Lane) *meter {

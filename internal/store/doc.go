@@ -12,17 +12,17 @@
 //
 // # Guarantees of a verb
 //
-// Every command is conditional: it states what it expects to find and returns one row whether it was applied or
-// refused ([Row.Applied]). An expected outcome is never an SQL error, because an error would abort the
+// Every command of the lane [Write] is conditional: it states what it expects to find and returns one row whether it was
+// applied or refused ([Row.Applied]). An expected outcome is never an SQL error, because an error would abort the
 // transaction of a user who runs the verb inside their own.
 //
-// Each writing command carries an id chosen by its caller. The history event it writes has that id as its key
-// and is written in the same transaction, so the id shows later whether a command whose response was lost was
-// applied.
+// Each such command has an id before it is sent. The event that it writes, in a stream or a history, has
+// that id as its key and is written in the same transaction, so the id shows later whether a command whose response was
+// lost was applied.
 //
 // # Why commands are values
 //
-// The rejected design was an interface with one method per verb: it grows to sixty methods, each implemented
+// The rejected design was an interface with one method per verb: it grows to hundreds of methods, each implemented
 // twice, and it cannot group callers. As a value, a command can be sent by itself, combined with others in one
 // statement, or run in a transaction, and the calling code is the same.
 package store

@@ -139,7 +139,7 @@ type Directory struct {
 	cache map[string]int16
 
 	sharing sync.Mutex
-	common  map[any]any
+	common  map[any]any // the values of Shared
 }
 
 // Several reports whether more than one workspace is known.

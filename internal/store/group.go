@@ -11,11 +11,12 @@ import (
 	"github.com/holdfast-go/holdfast/internal/clock"
 )
 
-// ErrAlone is returned by a round for a member that it could not serve without delaying the others. The
+// ErrAlone is returned for a member of a group that could not be served without delaying the others. The
 // member's caller then runs it by itself.
 var ErrAlone = errors.New("the command must run alone")
 
-// Rounds is an adapter's implementation of serving commands for a [Grouper].
+// Rounds is an adapter's implementation of serving commands for a [Grouper]. In this package, a round is the execution
+// of one group, and a slot is the right to run one round or one single command.
 type Rounds struct {
 	// Queue returns the queue of a command: only members of one queue share a round. A command with queue "" is
 	// never grouped.
@@ -64,7 +65,7 @@ type Grouper struct {
 
 	mu sync.Mutex
 	// INVARIANT: waiting is empty or busy > 0.
-	busy     int
+	busy     int           // occupied slots
 	latency  time.Duration // smoothed latency of a round
 	waiting  []string      // queues with callers, oldest first
 	queues   map[string][]*call
@@ -216,7 +217,7 @@ func (g *Grouper) next() []*call {
 			return round
 		}
 	}
-	// All waiting callers need rows of rounds in flight; those rounds serve them next.
+	// All waiting callers need rows of rounds in flight; the slots of those rounds serve them next.
 	g.busy--
 	return nil
 }

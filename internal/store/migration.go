@@ -12,13 +12,13 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 )
 
-// Migration is one numbered step of the schema. A released migration is never edited: its checksum is stored
+// Migration is one numbered change of the schema. A released migration is never edited: its checksum is stored
 // with it, and a node refuses a database that was created from a different text. The name and checksum of the
 // first migration distinguish a database from one built by other migrations with the same numbers.
 type Migration struct {
 	Number int
 	Name   string
-	// MinReader is the oldest schema number whose programs still work after this step. A purely additive step
+	// MinReader is the oldest schema number whose programs still work after this migration. A purely additive one
 	// leaves it unchanged, so that old and new nodes run side by side during a rolling deploy.
 	MinReader int
 	SQL       string

@@ -23,8 +23,8 @@ import (
 //
 // An unknown outcome is resolved through the first command, because both commit together.
 //
-// Rejected: a second write between the two. In a transaction of its own, the locks of a caller hide its first write
-// until the second; in a shared one, other callers would see it.
+// Rejected: a further write between the two commands. In a transaction of its own, a caller's locks hide its first
+// write from others until it commits; in a shared one, the other callers would see that write.
 type Pair struct {
 	Command
 	// Probe is applied if the second command can be. It writes nothing.
@@ -32,8 +32,8 @@ type Pair struct {
 	then  func(read func(Command) error) (Command, error)
 
 	keys  []Key
-	left  bool // out of the transaction
-	asked bool // for the second command
+	left  bool // taken out of the transaction
+	asked bool // then has been called
 }
 
 // ErrUnpaired is returned for a pair that was not committed. Nothing was written. The caller can do the same in a
@@ -76,8 +76,8 @@ func Probed(pairs []Command) (rest []Command) {
 	return rest
 }
 
-// Seconds returns the second commands of the pairs whose first command was applied. They may read in the
-// transaction before.
+// Seconds makes the second commands of the pairs whose first command was applied. For that, it may read in the
+// transaction.
 func Seconds(pairs []Command, read func(Command) error) (all []Command, err error) {
 	for _, c := range pairs {
 		p := c.(*Pair)

@@ -20,16 +20,16 @@ import (
 type Registry struct {
 	Revision  int64
 	Reactions []Reaction
-	// Statuses are the statuses that the entities of a lifecycle may be moved to. A lifecycle without a config here
-	// may move them to any status.
+	// Statuses are, by lifecycle, the statuses that its entities may be moved to. The entities of a lifecycle that is
+	// not listed may be moved to any status.
 	Statuses map[string][]string
-	// Claims are the statuses that are entered only by a claim.
+	// Claims are, by lifecycle, its claim statuses.
 	Claims map[string][]string
 }
 
-// Move describes how a command moves an entity of a lifecycle. Into are the statuses it claims; To are the
+// Move describes how a command moves an entity of a lifecycle. Into are the claim statuses it may enter; To are the
 // statuses it leaves the entity in, now or when the claim ends. Stray is the claim status that the entity is in
-// by mistake.
+// without a claim, if the command adopts it.
 type Move struct {
 	Lifecycle string
 	Into, To  []string
@@ -39,9 +39,9 @@ type Move struct {
 // Reaction is the part of a reaction that decides whether it wants an event.
 type Reaction struct {
 	Name    string
-	Source  EventTable
-	Events  []string // empty: every name
-	Streams *regexp.Regexp
+	Source  EventTable     // the table of the events that it follows
+	Events  []string       // empty: every name
+	Streams *regexp.Regexp // nil: every stream
 }
 
 // Wants reports whether a reaction follows a stream.
@@ -112,7 +112,9 @@ func loadRegistry(ctx context.Context, d Doer, at Partition) (*Registry, error) 
 	return &g, err
 }
 
-// registryVerb reads the revision and the reactions in one statement, so that they are consistent.
+// registryVerb reads the revision, the reactions and the statuses of lifecycles in one statement, so that they are
+// consistent. The row of a lifecycle has its statuses in the column events, and those of an announced config in
+// streams.
 var registryVerb = VerbOf[struct{}](Decl{Name: "registry.get", Lane: Read}, nil,
 	func(g *Registry, row Row) error {
 		var name, source, events, streams, claims string
@@ -127,9 +129,9 @@ var registryVerb = VerbOf[struct{}](Decl{Name: "registry.get", Lane: Read}, nil,
 		return err
 	})
 
-// addLifecycle records the statuses of a lifecycle. While a config change is being validated, only the statuses that
-// exist both before and after it count. The statuses that are claims before or after the change are stored
-// together.
+// addLifecycle records the statuses of a lifecycle. While a config change is announced, wanted has the statuses
+// after it, and only those that exist both before and after count. The statuses that are claims before or after
+// the change are stored together.
 func (g *Registry) addLifecycle(name, statuses, wanted, claims string) error {
 	var have, want, claimed []string
 	if err := json.Unmarshal([]byte(statuses), &have); err != nil {
@@ -153,8 +155,8 @@ func (g *Registry) addLifecycle(name, statuses, wanted, claims string) error {
 	return nil
 }
 
-// allows refuses a status that the lifecycle does not have (any more), and a target status that has become a
-// claim status.
+// allows refuses a status that the lifecycle does not have (any more), a target status that has become a claim status,
+// and a stray status that is no longer a claim status.
 func (g *Registry) allows(m Move) error {
 	have, governed := g.Statuses[m.Lifecycle]
 	if !governed {

@@ -21,8 +21,8 @@ const (
 	urgentPause = 5 * time.Millisecond
 )
 
-// Retry calls f until it succeeds, fails permanently, or has been retried for maxWait. It retries only an error
-// that guarantees that nothing was written ([fault.IsRetryable]); any other error may have been applied.
+// Retry calls f until it succeeds, fails permanently, or has been retried for maxWait. It retries only after an error
+// that guarantees that nothing was written ([fault.IsRetryable]); after any other, the call may have been applied.
 func Retry(ctx context.Context, f func() error) error {
 	begun := clock.Now()
 	var last error

@@ -33,7 +33,7 @@ type Runner struct {
 	Commands, Refusals atomic.Int64
 
 	store Store
-	base  Store
+	base  Store // store without its wrappers
 
 	mu     sync.Mutex
 	closed bool
@@ -92,7 +92,7 @@ func (p *Runner) leave() {
 	}
 }
 
-// Completing limits how long a capability reads the parts that a recovered result lacks.
+// Completing limits how long a capability reads the fields that a recovered result lacks.
 const Completing = 5 * time.Second
 
 // resolveTimeout limits how long an unknown outcome is resolved, if necessary beyond the end of the caller's
@@ -144,8 +144,8 @@ func (p *Runner) Do(ctx context.Context, c Command) error {
 
 // Update runs f in one transaction. If the response to its COMMIT is lost, the first command that it applied
 // decides for all, because they commit together. That does not hold for a transaction whose handle the user has
-// had: they may have rolled back to a savepoint before that command. Such a transaction writes a commit marker
-// last, which also covers an update without any command of ours.
+// had: they may have rolled back to a savepoint before that command. Such a transaction writes an event
+// last that serves only as its commit proof. It also covers an update without any command of ours.
 func (p *Runner) Update(ctx context.Context, f func(context.Context, Conn) error) error {
 	if err := p.enter(); err != nil {
 		return err
@@ -255,7 +255,7 @@ func (w *witness) Run(ctx context.Context, c Command) error {
 // Unwrap returns the adapter's transaction.
 func (w *witness) Unwrap() Conn { return w.Conn }
 
-// prove writes a commit marker if the user has had the transaction's handle.
+// prove writes the commit proof of a transaction whose handle the user has had.
 func (w *witness) prove(ctx context.Context) error {
 	c, ok := Unwrap(w.Conn).(interface{ Exposed() bool })
 	if !ok || !c.Exposed() {

@@ -11,11 +11,11 @@ import (
 	"strings"
 )
 
-// Texts is the SQL of an adapter by verb, "entities.claim", or by variant, "entities.claim.fast".
+// Texts is the SQL of an adapter by verb, "entities.claim", or by the fast form of a verb, "entities.claim.fast".
 type Texts map[string]string
 
-// SQLFiles are the .sql files of an adapter as written, by name: the file entities/claim.sql is entities.claim.
-// docs/sql.md describes their syntax.
+// SQLFiles are the .sql files of an adapter, before arguments are filled in, by name: the file entities/claim.sql is
+// entities.claim. docs/sql.md describes their syntax.
 type SQLFiles map[string]string
 
 // fragment is the suffix of a file that others include.

@@ -13,8 +13,9 @@ type Database interface {
 	Migrate(context.Context, Options) (Migrated, error)
 	// Script returns the SQL that Migrate would run on an empty database.
 	Script(Options) (string, error)
-	// Files returns the SQL files as written, Texts the SQL of every verb as executed, and Filled the same with the
-	// database-dependent parts left open. They exist for tests.
+	// Files returns the SQL files before arguments are filled in, Filled the SQL of every verb with {now} and, on
+	// PostgreSQL, the tokens that depend on the schema and the form left in, and Texts the SQL as executed. They exist
+	// for tests.
 	Files() (SQLFiles, error)
 	Texts() (Texts, error)
 	Filled() (Texts, error)

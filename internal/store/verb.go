@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 )
 
-// ID is the key of a command and of the history event it writes. It is time-ordered, so that its index grows at
+// ID is the key of a command and of the event it writes. It is time-ordered, so that its index grows at
 // one end.
 type ID = uuid.UUID
 
@@ -48,8 +48,8 @@ type Decl struct {
 	Group bool
 	// Commutative allows members of a group to share a row.
 	Commutative bool
-	// Serial makes the commands on one row wait for their turn in the process, each with a statement of its own, where
-	// they would only wait for each other's locks in the database.
+	// Serial makes the commands on one row run one after the other, each in a statement of its own: they wait in the
+	// process instead of waiting for each other's locks in the database.
 	Serial bool
 	// Events is the table of the event that an applied command writes under its id. An unknown outcome is resolved
 	// through it.
@@ -103,7 +103,7 @@ type Row interface {
 // one goroutine at a time.
 type Command interface {
 	Decl() Decl
-	// ID is the caller's id of this command, the same for every attempt.
+	// ID is the id of this command, the same for every attempt until Renew changes it.
 	ID() ID
 	// Partition is the shard and workspace that the command touches.
 	Partition() Partition
@@ -186,7 +186,7 @@ func (v *Verb[A, R]) Emits(f func(A) Emission) *Verb[A, R] {
 }
 
 // GuardStatus sets how a command moves an entity, and returns the verb. The command is refused if the lifecycle
-// lacks the status, or if it would enter a claim status without a claim.
+// lacks a status of the move, if it would leave the entity in a claim status, or if [Move.Stray] is no longer one.
 func (v *Verb[A, R]) GuardStatus(f func(A) Move) *Verb[A, R] {
 	v.rule = f
 	return v
@@ -261,7 +261,8 @@ func (c *command[A, R]) loadRegistry(ctx context.Context, d Doer, fresh bool) er
 	c.revision, c.due, c.stale = g.Revision, nil, false
 	if len(g.Statuses) > 0 && c.verb.rule != nil {
 		if err := g.allows(c.verb.rule(c.args)); err != nil && !fresh {
-			return c.loadRegistry(ctx, d, true) // the cached registry may be stale, and no statement would detect it here
+			// The cached registry may be stale, and the statement that would detect that is not sent.
+			return c.loadRegistry(ctx, d, true)
 		} else if err != nil {
 			return err
 		}
@@ -286,7 +287,7 @@ type command[A, R any] struct {
 	applied  bool
 	stale    bool // refused because the registry has another revision
 	revision int64
-	due      []string
+	due      []string // the reactions that want its events
 }
 
 func (c *command[A, R]) Decl() Decl           { return c.verb.decl }
@@ -380,32 +381,33 @@ func (c *command[A, R]) Recover(m CommitProof) {
 	}
 }
 
-var registry struct {
+// verbs are all verbs of this program.
+var verbs struct {
 	mu    sync.Mutex
 	decls map[string]Decl
 	cols  map[string]*Columns
 }
 
 func register(d Decl, cols *Columns) {
-	registry.mu.Lock()
-	defer registry.mu.Unlock()
-	if registry.decls == nil {
-		registry.decls, registry.cols = make(map[string]Decl), make(map[string]*Columns)
+	verbs.mu.Lock()
+	defer verbs.mu.Unlock()
+	if verbs.decls == nil {
+		verbs.decls, verbs.cols = make(map[string]Decl), make(map[string]*Columns)
 	}
-	if _, taken := registry.decls[d.Name]; taken || d.Name == "" {
+	if _, taken := verbs.decls[d.Name]; taken || d.Name == "" {
 		panic(fmt.Sprintf("store: the verb %q is declared twice or has no name", d.Name))
 	}
 	if name, invalid := cols.invalidName(); invalid {
-		panic(fmt.Sprintf("store: the verb %q binds no column, or two, by the name %q", d.Name, name))
+		panic(fmt.Sprintf("store: verb %q: the column name %q is reserved, duplicate or malformed", d.Name, name))
 	}
-	registry.decls[d.Name], registry.cols[d.Name] = d, cols
+	verbs.decls[d.Name], verbs.cols[d.Name] = d, cols
 }
 
 // ColumnsOf returns the arguments of a verb.
 func ColumnsOf(verb string) Columns {
-	registry.mu.Lock()
-	defer registry.mu.Unlock()
-	if cols := registry.cols[verb]; cols != nil {
+	verbs.mu.Lock()
+	defer verbs.mu.Unlock()
+	if cols := verbs.cols[verb]; cols != nil {
 		return *cols
 	}
 	return Columns{}
@@ -413,10 +415,10 @@ func ColumnsOf(verb string) Columns {
 
 // Decls returns every verb that this program declares, sorted by name.
 func Decls() []Decl {
-	registry.mu.Lock()
-	defer registry.mu.Unlock()
-	decls := make([]Decl, 0, len(registry.decls))
-	for _, d := range registry.decls {
+	verbs.mu.Lock()
+	defer verbs.mu.Unlock()
+	decls := make([]Decl, 0, len(verbs.decls))
+	for _, d := range verbs.decls {
 		decls = append(decls, d)
 	}
 	slices.SortFunc(decls, func(a, b Decl) int { return cmp.Compare(a.Name, b.Name) })

@@ -130,7 +130,7 @@ var scopeEditCases = []Case{
 		}{
 			{e.op("patch", `{"x":`+two+`}`), true},
 			{e.op("patch", `{"x":`+two+`}`), false},
-			{e.op("patch", `{"f":{"k":{"a":-1.5}}}`), true}, // this edit also is the last member, in SQLite
+			{e.op("patch", `{"f":{"k":{"a":-1.5}}}`), true}, // on SQLite, the new member comes last
 			{e.op("set", `{"a":-1.5,`+record(one, two)+`"y":1}`), false},
 			{e.op("set", `{"a":-1.5,`+record(two, one)+`"y":1}`), true},
 			{e.op("patch", `{"f":{"k":{"0":0.25}}}`), true},

@@ -1,6 +1,6 @@
 // Package streamclose closes and truncates streams. A close ends the stream and
 // keeps its events (archive), ends it and removes them (tombstone), or continues
-// it from a snapshot (restart). It never loses an acknowledged event that it does
+// it from a snapshot (restart). It never loses a committed event that it does
 // not cover, nor an event that a reaction still needs.
 //
 // # The protocol
@@ -11,7 +11,7 @@
 //  1. The guard. One transaction locks the row, checks the reactions and, if none
 //     of them needs the stream any more, takes a lease: the state is closing, and
 //     the closer has an epoch and an expiry. From that commit on every append is
-//     refused; every event acknowledged before is in the stream.
+//     refused; every event committed before is in the stream.
 //  2. The export, if requested. It reads a stream that does not change, while the
 //     lease is renewed.
 //  3. The end. One transaction, under that epoch and before the lease expires,
@@ -200,7 +200,7 @@ type replaceArgs struct {
 type reopenArgs struct {
 	stream string `arg:"stream"`
 	epoch  int64  `arg:"epoch"`
-	swept  bool   `arg:"sweep"`
+	swept  bool   `arg:"sweep"` // only if the lease has expired
 }
 
 type replaced struct {

@@ -83,8 +83,8 @@ func truncate(ctx context.Context, tx *store.Tx, at store.Partition, a truncateA
 	return keepBase(ctx, tx, a, snapshot)
 }
 
-// keepBase stores the state before the first event that remains. Only the holder of
-// the stream's row stores it, so it is refused only if it is stored already.
+// keepBase stores the state before the first event that remains. Only a transaction
+// that has locked the stream's row stores it, so it is refused only if it is stored already.
 func keepBase(ctx context.Context, tx *store.Tx, a truncateArgs, snapshot []byte) error {
 	if snapshot == nil || a.before == 0 {
 		return nil

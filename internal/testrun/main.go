@@ -32,8 +32,8 @@ type options struct {
 	race     bool
 	cover    string
 	slowest  int
-	at       int
-	parallel int
+	at       int // packages to test in parallel
+	parallel int // tests of a package to run in parallel
 	timeout  string
 	module   string // the folder of a nested module, "" for the root module
 	binaries string // the folder of the test binaries

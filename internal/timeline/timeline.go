@@ -50,7 +50,7 @@ type Cursor struct {
 // At returns the place of a version and an id.
 func At(version int64, id string) Cursor { return Cursor{version, id, true} }
 
-// Cursor returns the place behind an entry.
+// Cursor returns the place from which a list continues after an entry.
 func (e Entry) Cursor() Cursor {
 	switch {
 	case e.Refusal != nil:

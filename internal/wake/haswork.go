@@ -8,7 +8,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
-// WorkKind is a kind of work and the name of the reaction, queue or handler it is for. It is comparable.
+// WorkKind is a kind of work and the name of the reaction, queue or handler it is for. It is comparable. A need is a
+// WorkKind that a poller, a sweep or a waiting caller looks for.
 type WorkKind struct{ Kind, Name string }
 
 // Kinds of work. The name is that of the reaction, queue or handler, or empty where noted.
@@ -34,8 +35,8 @@ const (
 	HeldStep           = "held step"
 	HeldItem           = "held item"
 	PausedBatch        = "paused batch"
-	UnfinishedReaction = "unfinished reaction"
-	DroppedEvents      = "dropped events"
+	UnfinishedReaction = "unfinished reaction" // its registration, change or removal is not complete
+	DroppedEvents      = "dropped events"      // of a stream that was truncated or closed, to be deleted
 	OldRun             = "old run"
 	OldScope           = "old scope"
 	OldRequest         = "old request"
@@ -50,7 +51,7 @@ func ScopeChanged(at store.Partition, kind, id string, version int64) WorkKind {
 	return WorkKind{Scope, string(name)}
 }
 
-// Cancelled returns the need of a worker for a batch or a run that must stop when it is cancelled.
+// Cancelled returns the need of a holder that must stop when its batch or run is cancelled.
 func Cancelled(kind string, at store.Partition, id string) WorkKind {
 	name, _ := json.Marshal([]any{at.Shard, at.Workspace, id}) // strings and numbers always marshal
 	return WorkKind{kind, string(name)}

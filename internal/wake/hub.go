@@ -1,6 +1,6 @@
-// Package wake notifies waiting workers that there is work.
+// Package wake notifies waiting loops and callers that there is work.
 //
-// A wake-up is a hint. The tables are authoritative, and a waiting worker polls them periodically in any case
+// A wake-up is a hint. The tables are authoritative, and a waiting loop polls them periodically in any case
 // ([Poller]), so a lost hint only costs time. Within the process a wake-up is a channel and immediate. A
 // [Sender] forwards it to other nodes, over its own connection and in batches: NOTIFY inside the writing
 // transactions takes a server-wide lock at each commit, and cost up to 95 percent of their rate.
@@ -18,16 +18,16 @@ type Hub struct {
 	mu      sync.Mutex
 	waiters map[string][]*waiter
 	relay   func(topics []string)
-	poller  bool // an idle poller serves the parked pollers
-	parked  map[*idleState]bool
-	polling map[*Poller]bool // running pollers
+	poller  bool                // an idle poller serves the parked pollers
+	parked  map[*idleState]bool // pollers that leave polling to the idle poller
+	polling map[*Poller]bool    // running pollers
 	polled  map[Polled]time.Time
 
-	// Tally counts what the workers of this process have done.
+	// Tally counts what this process has done.
 	Tally Tally
 }
 
-// Tally counts what the workers of a process have done since it started.
+// Tally counts what a process has done since it started.
 type Tally struct {
 	Runs, Steps, Items, Reactions atomic.Int64 // ended
 	Requests                      atomic.Int64 // served by the HTTP API

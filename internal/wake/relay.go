@@ -19,8 +19,8 @@ const (
 	lastSend = time.Second
 )
 
-// Sender forwards the wake-ups of a node to other nodes. It is for every node that writes, even if it does not
-// run: it has a goroutine only while there is something to send. A wake-up that cannot be sent is dropped: the
+// Sender forwards the wake-ups of a node to other nodes. It is for every engine that writes, even if Run was not
+// called: it has a goroutine only while there is something to send. A wake-up that cannot be sent is dropped: the
 // other nodes poll soon enough.
 type Sender struct {
 	signals store.Signals

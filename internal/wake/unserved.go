@@ -35,7 +35,7 @@ func Unserved(ctx context.Context, d store.Doer, shards []int16, needs []WorkKin
 }
 
 // TakenAtOnce reports whether a running node takes due work of this kind within seconds, and holds a lease while it
-// serves it. Expired leases may wait for the janitor, and the engine's own steps have no lease.
+// serves it. Expired leases may wait for the janitor, and timers and conditions of runs have no lease.
 func (k WorkKind) TakenAtOnce() bool {
 	return leaseOf[k.Kind] != "" && (k.Kind != Step || k.Name != "")
 }
@@ -44,6 +44,7 @@ func (k WorkKind) TakenAtOnce() bool {
 func (k WorkKind) String() string {
 	switch k.Kind {
 	case Operation:
+		// The name is a queue: "l:" and the name of the lifecycle.
 		return fmt.Sprintf("operations of lifecycle %q", k.Name[min(len("l:"), len(k.Name)):])
 	case Step:
 		if k.Name == "" {

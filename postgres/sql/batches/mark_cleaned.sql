@@ -2,7 +2,8 @@
 -- whose holder may still have been working is cleaned up again when that lease ends. Any
 -- other item is clean, except for a last cleanup after the handler's timeout. Recording the
 -- same cleanup twice does not count as that last cleanup.
--- :items a JSON list of [key, sweeps, whether a holder may still have been working (1), whether the item was dirty (1)]
+-- :items a JSON list of [key, sweeps, whether a holder may still have been working (1), whether the item was not cleaned up
+-- yet (1)]
 WITH {members}, b AS MATERIALIZED (
     SELECT m.member, m.items AS page, b.shard, b.workspace, b.id, b.timeout, b.dirty, b.waiting, b.running, b.cancel_requested, b.sealed, b.next, b.items, b.due_at
       FROM m JOIN {schema}.batch b ON b.shard = ANY (ARRAY[m.shard]) AND b.workspace = m.workspace AND b.id = m.batch

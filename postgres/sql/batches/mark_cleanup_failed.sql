@@ -1,5 +1,5 @@
 -- Records why the cleanup of an item failed, and schedules a retry.
--- :dirty whether it was dirty
+-- :dirty whether the item was not cleaned up yet when the cleanup was taken
 WITH {members}, b AS MATERIALIZED (
     SELECT m.member, m.key, m.sweeps, m.dirty, m.delay, m.error, b.status, b.shard, b.workspace, b.id
       FROM m JOIN {schema}.batch b ON b.shard = ANY (ARRAY[m.shard]) AND b.workspace = m.workspace AND b.id = m.batch

@@ -1,5 +1,5 @@
 -- Renews the lease on an item that is being cleaned up. A cleanup that was recorded has none.
--- :dirty whether it was dirty
+-- :dirty whether the item was not cleaned up yet when the cleanup was taken
 UPDATE {schema}.item i
    SET sweep_at = {now} + :lease::float8 * interval '1 ms'
  WHERE i.shard = :shard AND i.workspace = :workspace AND i.batch = :batch AND i.key = :key

@@ -3,5 +3,5 @@
 -- yet to handle. The page is bounded by ids, which come from the nodes' clocks; the age is
 -- measured by the database's clock. A function of the schema's owner deletes the events, because the runtime role may not.
 -- Returns one row for each event.
--- both ids are text; :keep the retention in ms
+-- :after and :upto ids as text; :keep the retention in ms
 SELECT 1 FROM {schema}.prune_history(:shard, :workspace, :after, :upto, :limit, :keep)

@@ -1,7 +1,7 @@
 -- Lists the reactions that still need events of a stream below a version, and why. Returns
 -- the registry's revision even without such a reaction, because the list was made by one
 -- revision. It is one statement, so that a due notice that is being collected is seen either
--- where it was or where it goes. No row is locked: see the package.
+-- where it was or where it goes. No row is locked: see package streamclose.
 -- :reactions those that follow the stream, as a JSON list; :below the version below which events are to go
 SELECT g.revision, coalesce(w.name, ''), coalesce(w.why, '')
   FROM (SELECT coalesce((SELECT x.revision FROM {schema}.registry x WHERE x.shard = :shard AND x.workspace = :workspace), 0) AS revision) g

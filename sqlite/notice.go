@@ -10,11 +10,11 @@ import (
 // errStale is the error of a command with a stale registry revision. Nothing of it was written.
 var errStale = errors.New("the registry revision is stale")
 
-// known compares the registry revision of a command with the workspace's. The transaction holds the
+// checkRevision compares the registry revision of a command with the workspace's. The transaction holds the
 // write lock, so that the revision it reads stays valid until it ends. A user's transaction may not
 // hold the lock yet, and must write before it reads: SQLite refuses to upgrade a reader to a writer
 // if others wrote in between. That write is part of the savepoint, and has no effect.
-func (c *conn) known(ctx context.Context, cmd store.Command) error {
+func (c *conn) checkRevision(ctx context.Context, cmd store.Command) error {
 	revision, _, ok := cmd.Known()
 	if !ok {
 		return nil
@@ -56,15 +56,15 @@ func (c *conn) revision(ctx context.Context, at store.Partition, into *int64) er
 	return c.store.fault(rows.Err())
 }
 
-// mark writes the due notices of the events that a command has written. SQLite has one writer, so a
+// writeDueNotices writes the due notices of the events that a command has written. SQLite has one writer, so a
 // notice goes directly to where PostgreSQL collects it: the row of the reaction on the stream.
-func (c *conn) mark(ctx context.Context, cmd store.Command) error {
+func (c *conn) writeDueNotices(ctx context.Context, cmd store.Command) error {
 	_, marks, _ := cmd.Known()
 	if marks == "" {
 		return nil
 	}
 	id, at := cmd.ID(), cmd.Partition()
-	text := markTexts[cmd.Decl().Events]
+	text := noticeTexts[cmd.Decl().Events]
 	_, err := c.exec(ctx, &text, []any{int64(at.Shard), at.Workspace, id[:], marks})
 	return c.store.fault(err)
 }
@@ -75,14 +75,14 @@ const lockText = `DELETE FROM holdfast_registry WHERE shard = -1 AND workspace =
 // revisionText returns the revision of a workspace's registry: ?1 shard, ?2 workspace.
 const revisionText = `SELECT coalesce((SELECT g.revision FROM holdfast_registry AS g WHERE g.shard = ?1 AND g.workspace = ?2), 0)`
 
-// markTexts are the statements that write the due notices of a command, for each of the two tables
+// noticeTexts are the statements that write the due notices of a command, for each of the two tables
 // of events: ?1 shard, ?2 workspace, ?3 command, ?4 reactions as a JSON list.
-var markTexts = map[store.EventTable]statement{
-	store.StreamEvents:  markText("holdfast_event"),
-	store.HistoryEvents: markText("holdfast_history"),
+var noticeTexts = map[store.EventTable]statement{
+	store.StreamEvents:  noticeText("holdfast_event"),
+	store.HistoryEvents: noticeText("holdfast_history"),
 }
 
-func markText(table string) statement {
+func noticeText(table string) statement {
 	st := statement{text: `INSERT INTO holdfast_follow AS f
     (shard, workspace, reaction, stream, watermark, due, due_at, rank, epoch, updated_at)
 SELECT ?1, ?2, r.name, w.stream, -1, w.version, ` + now + `, ` + now + ` - r.priority * 1000, r.base, ` + now + `
@@ -103,7 +103,7 @@ ON CONFLICT (shard, workspace, reaction, stream) DO UPDATE
 // ownTexts returns the statements that belong to no verb.
 func ownTexts() []string {
 	texts := []string{revisionText}
-	for _, st := range markTexts {
+	for _, st := range noticeTexts {
 		texts = append(texts, st.text)
 	}
 	return texts
