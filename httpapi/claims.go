@@ -153,6 +153,18 @@ func (c *call) lateClaim(token string, err error, call effects.LateCall) {
 	}
 }
 
+// noteGone records the refusal of a holder whose claim had ended before the call, and returns err.
+func (c *call) noteGone(token, action string, err error) error {
+	if fault.CodeOf(err) != fault.LeaseLost {
+		return err
+	}
+	t, failed := claimtoken.Find(c.ctx(), c.api.engine, token)
+	if failed != nil {
+		return err
+	}
+	return lifecycleengine.NoteGone(c.ctx(), c.api.engine, entities.Ticket{Lifecycle: t.Lifecycle, ID: t.Entity, Operation: t.Operation, Epoch: t.Epoch}, t.Requester, action, err)
+}
+
 type renewClaimIn struct {
 	Token string     `path:"token"`
 	Body  wire.Renew `optional:"true"`
@@ -165,7 +177,7 @@ const renewFor = 5 * time.Minute
 func renewClaim(c *call, in *renewClaimIn) (wire.Renewed, error) {
 	_, claim, err := c.byToken(in.Token)
 	if err != nil {
-		return wire.Renewed{}, err
+		return wire.Renewed{}, c.noteGone(in.Token, "renew", err)
 	}
 	lease := span(in.Body.LeaseMs)
 	if lease == 0 {
@@ -184,13 +196,14 @@ func settleClaim(c *call, in *settleIn) (wire.Settled, error) {
 	if len(in.Body.Events) > 0 && c.key.Role == keys.Worker {
 		return wire.Settled{}, fault.New(fault.Forbidden, "an API key with the role %s cannot append events: settle without events, or use a key with the role %s", keys.Worker, keys.Operate).With("pointer", "/events")
 	}
+	var e rawEntity
 	l, claim, err := c.byToken(in.Token)
-	if err != nil {
-		return c.settledBefore(in.Token, in.Body.Outcome, err)
+	if err == nil {
+		e, err = settle(c, l.Name(), claim, in.Body)
 	}
-	e, err := settle(c, l.Name(), claim, in.Body)
 	if err != nil {
-		return c.settledBefore(in.Token, in.Body.Outcome, err)
+		settled, err := c.settledBefore(in.Token, in.Body.Outcome, err)
+		return settled, c.noteGone(in.Token, "settle", err)
 	}
 	return wire.Settled{Entity: shapes.Entity(l.Name(), e)}, nil
 }
@@ -259,7 +272,7 @@ type releaseIn struct {
 func releaseClaim(c *call, in *releaseIn) (wire.Settled, error) {
 	l, claim, err := c.byToken(in.Token)
 	if err != nil {
-		return wire.Settled{}, err
+		return wire.Settled{}, c.noteGone(in.Token, "settle", err)
 	}
 	e, err := claim.End(c.ctx(), lifecycleengine.Failure, in.Body.Reason)
 	return wire.Settled{Entity: shapes.Entity(l.Name(), e)}, err
@@ -276,14 +289,15 @@ func journalEffect(c *call, in *effectIn) (wire.EffectState, error) {
 	if err := checkEffect(b); err != nil {
 		return wire.EffectState{}, err
 	}
+	effect := remote.Effect{Name: b.Name, Ordinal: b.Ordinal, Result: b.Result, NotDone: b.NotDone}
 	_, claim, err := c.held(in.Token)
 	if err != nil {
 		if len(b.Result) > 0 && strictjson.Check(b.Result) == nil {
 			c.lateClaim(in.Token, err, effects.LateCall{Name: b.Name, Ordinal: b.Ordinal, State: effects.Done, Result: b.Result})
 		}
-		return wire.EffectState{}, err
+		return wire.EffectState{}, c.noteGone(in.Token, effect.Action(), err)
 	}
-	x, err := claim.Effect(c.ctx(), remote.Effect{Name: b.Name, Ordinal: b.Ordinal, Result: b.Result, NotDone: b.NotDone})
+	x, err := claim.Effect(c.ctx(), effect)
 	return wire.EffectState{Key: x.Key, State: x.State, Result: x.Result}, err
 }
 

@@ -103,13 +103,43 @@ func (l *Lifecycle) Held(ctx context.Context, e *engine.Engine, id, operation st
 		return nil, err
 	}
 	if now.Claim.Operation != operation {
-		return nil, lease.Lost(l.Name()+" "+id, epoch)
+		return nil, gone(lease.Lost(l.Name()+" "+id, epoch), now)
 	}
 	t, err := s.attemptOf(ctx, at, now, operation, epoch)
 	if err != nil {
 		return nil, err
 	}
 	return &Claim{Entity: Public(t.entity), t: t}, nil
+}
+
+// goneError is the error of a holder whose operation had ended before the call. It was found by a read; a statement that
+// refuses a late holder records the refusal itself.
+type goneError struct {
+	err *fault.Error
+	now entities.Entity // without its claim, which is another holder's
+}
+
+func gone(err *fault.Error, now entities.Entity) error {
+	now.Claim = entities.Claim{}
+	return &goneError{err, now}
+}
+
+func (g *goneError) Error() string { return g.err.Error() }
+func (g *goneError) Unwrap() error { return g.err }
+
+// NoteGone records the refusal of a holder whose operation had ended before the call, if err says so, and returns err. It is
+// called after the check whether the call repeats the end that the holder itself gave the operation.
+func NoteGone(ctx context.Context, e *engine.Engine, t entities.Ticket, requester, action string, err error) error {
+	g, ok := errors.AsType[*goneError](err)
+	if !ok {
+		return err
+	}
+	at, failed := e.Partition(ctx, store.Read)
+	if failed != nil {
+		return err
+	}
+	g.now.Claim.Requester = requester
+	return entities.Lost(ctx, e, at, t, action, &g.now)
 }
 
 // runValidation runs the validation of a manual claim, and releases the claim if the

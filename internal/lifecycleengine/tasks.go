@@ -190,7 +190,7 @@ func (r Remote) task(ctx context.Context, h remote.Lease) (*task, error) {
 		return nil, orNoTask(err, h)
 	}
 	if now.Claim.Operation != decoded.operation {
-		return nil, lostTask(h)
+		return nil, gone(lostTask(h), now)
 	}
 	queue, stage, err := entities.Queued(ctx, r.Engine, decoded.lifecycle, decoded.entity)
 	if err != nil {
@@ -240,7 +240,16 @@ func (r Remote) Complete(ctx context.Context, h remote.Lease, done remote.Result
 	if decoded, bad := refOf(h.ID); bad == nil && decoded.stage == stageAction && !decoded.probe && (lost || late(err)) {
 		LateCalls(ctx, r.Engine, decoded.ticket(h.Epoch), bodyDone...)
 	}
-	return x, err
+	return x, r.noteGone(ctx, h, "settle", err)
+}
+
+// noteGone is [NoteGone] for a task.
+func (r Remote) noteGone(ctx context.Context, h remote.Lease, action string, err error) error {
+	decoded, bad := refOf(h.ID)
+	if bad != nil {
+		return err
+	}
+	return NoteGone(ctx, r.Engine, decoded.ticket(h.Epoch), "", action, err)
 }
 
 // late reports whether an error means that the caller may have lost its lease.
@@ -355,9 +364,10 @@ func (t *task) passed(ctx context.Context) (entities.Entity, error) {
 // step's failed status.
 func (r Remote) Fail(ctx context.Context, h remote.Lease, why remote.Failure) (remote.Ended, error) {
 	e, err := r.fail(ctx, h, why)
-	return r.endedBefore(ctx, h, e, err, func(_ ref, was AttemptEnd) bool {
+	x, err := r.endedBefore(ctx, h, e, err, func(_ ref, was AttemptEnd) bool {
 		return was.How == EndedOpen && was.Message != "" || was.How == EndedInvalid && why.Invalid || was.How == EndedFailed && !why.Invalid
 	})
+	return x, r.noteGone(ctx, h, "settle", err)
 }
 
 func (r Remote) fail(ctx context.Context, h remote.Lease, why remote.Failure) (e entities.Entity, err error) {
@@ -405,7 +415,7 @@ func (r Remote) Snooze(context.Context, remote.Lease, time.Duration) (remote.End
 func (r Remote) Renew(ctx context.Context, h remote.Lease, lease time.Duration) (remote.Renewed, error) {
 	t, err := r.task(ctx, h)
 	if err != nil {
-		return remote.Renewed{}, err
+		return remote.Renewed{}, r.noteGone(ctx, h, "renew", err)
 	}
 	until, err := entities.RenewWithin(ctx, r.Engine, t.at, t.entity.Ticket(), lease, t.stageTimeout(t.ref.stage))
 	return remote.Renewed{Until: until}, err
@@ -421,7 +431,7 @@ func (r Remote) Effect(ctx context.Context, h remote.Lease, x remote.Effect) (re
 		if decoded, bad := refOf(h.ID); bad == nil && len(x.Result) > 0 && strictjson.Check(x.Result) == nil && late(err) {
 			LateCalls(ctx, r.Engine, decoded.ticket(h.Epoch), effects.LateCall{Name: x.Name, Ordinal: x.Ordinal, State: effects.Done, Result: x.Result})
 		}
-		return remote.EffectState{}, err
+		return remote.EffectState{}, r.noteGone(ctx, h, x.Action(), err)
 	}
 	if t.ref.stage != stageAction {
 		return remote.EffectState{}, fault.New(fault.Validation, "only an action can journal effects, but this task is a %s", t.ref.stage)

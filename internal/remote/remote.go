@@ -160,6 +160,14 @@ type Effect struct {
 	NotDone bool
 }
 
+// Action returns what a call does with the effect, as it is named in the list of refusals.
+func (x Effect) Action() string {
+	if len(x.Result) > 0 || x.NotDone {
+		return "endEffect"
+	}
+	return "beginEffect"
+}
+
 // EffectState is the recorded state of an effect.
 type EffectState struct {
 	Key    string
