@@ -49,7 +49,7 @@ type handle struct {
 // begin checks the options of a handle and bounds a change by its budget. theirs says that the
 // program's own code sees the context.
 func (h *handle) begin(ctx context.Context, theirs bool) (in context.Context, end func(), s settings, err error) {
-	s = h.backend.state().settle(h.kind, h.given)
+	s = h.backend.state().withDefaults(h.kind, h.given)
 	for _, err := range []error{checkNames(h.kind, h.id), s.bad, checkTTL(s.TTL), events.CheckMeta(s.meta), h.backend.ready(ctx), ctx.Err()} {
 		if err != nil {
 			return ctx, func() {}, s, err
