@@ -18,7 +18,7 @@ import (
 // Code identifies a kind of failure. Codes are stable, so programs may depend on them.
 type Code string
 
-// Codes of the wire contract.
+// Codes of refusals, with a status of their own over HTTP.
 const (
 	Validation           Code = "VALIDATION_ERROR"
 	Auth                 Code = "AUTH_ERROR"
@@ -46,7 +46,7 @@ const (
 	Unavailable          Code = "UNAVAILABLE"
 )
 
-// Codes beyond the wire contract. Over HTTP their status is 503, except for [Reentrant] and [Internal], which are bugs
+// Codes of the database and of bugs. Over HTTP their status is 503, except for [Reentrant] and [Internal], which are bugs
 // and have the status 500.
 const (
 	// OutcomeUnknown is returned when the database accepted a write but did not respond, or a client got no response of

@@ -411,7 +411,7 @@ func ackLeases(c *call, in *acksIn) (wire.Acked, error) {
 	return out, nil
 }
 
-// traceLease logs and counts a step of a lease that a client claimed by hand.
+// traceLease logs and counts what happened to a lease that a client claimed by hand.
 func (c *call) traceLease(what string, l *reactions.Lease, version int64) {
 	reactions.TalliesOf(c.api.engine).Trace(c.api.log, what, l, version)
 }
