@@ -45,7 +45,7 @@ type claimTake struct {
 
 func (c *claimTake) Run(ctx context.Context, to *target) error {
 	input, bad := document("--input", c.Input)
-	d, err := to.openUnless(ctx, bad, positive("--lease", c.Lease))
+	d, err := to.openUnless(ctx, bad, notNegative("--lease", c.Lease))
 	if err != nil {
 		return err
 	}
@@ -61,7 +61,7 @@ type claimRenew struct {
 }
 
 func (c *claimRenew) Run(ctx context.Context, to *target) error {
-	d, err := to.openUnless(ctx, positive("--lease", c.Lease))
+	d, err := to.openUnless(ctx, notNegative("--lease", c.Lease))
 	if err != nil {
 		return err
 	}
