@@ -31,7 +31,8 @@ var (
 var (
 	// ErrClaimFailed is returned when another operation on the entity is in progress. Nothing was changed. Its field
 	// "status" is the entity's status. The fields "operation", "holder" and "since", if they are set, describe that
-	// operation. The field "until" is set only while a holder has its lease, and "uncertain" only if the operation is uncertain.
+	// operation. The field "until" is set only while a holder has its lease, and "uncertain" only if the operation is
+	// uncertain.
 	ErrClaimFailed = fault.Of(fault.ClaimFailed)
 	// ErrLeaseLost is returned when a holder has lost its lease. None of its later writes is applied. If it made the call
 	// of an effect after that, the call is recorded only as a contradiction; see [ListContradictions].

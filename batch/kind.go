@@ -346,7 +346,7 @@ func (k *Kind[I, O]) Register(_ context.Context, e *holdfast.Engine) error {
 	w.Backoff = func(n int64) time.Duration { return clock.Backoff(p.Backoff, p.Multiplier, p.MaxBackoff, n) }
 	e.Background(w.Run)
 	engine.Of(e).Serves(w.WorkKinds)
-	engine.Of(e).Steps(w.WorkKinds, w.Step)
+	engine.Of(e).Steps(w.WorkKinds, w.Step) // for tests that step the loops: holdfasttest.Settle
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.maintenances = append(k.maintenances, kp)

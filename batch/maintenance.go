@@ -49,6 +49,7 @@ func maintenanceOf(hf *holdfast.Engine) *maintenance {
 			return p.Run
 		}
 		e.Background(poll(wake.Maintenance, k.poll))
+		// Steps adds the loops for tests that step them: holdfasttest.Settle.
 		e.Steps(kindsOf(wake.Maintenance), func(ctx context.Context, _ store.Partition) (bool, error) { return k.poll(store.OnlyWorkspace(ctx)) })
 		e.Steps(kindsOf(wake.Cleaning), func(ctx context.Context, at store.Partition) (bool, error) {
 			defer k.cleaning.Wait()

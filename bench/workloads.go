@@ -161,7 +161,8 @@ func startHotRow(s system) unit {
 	return func(ctx context.Context, _, _ int) error { return s.inc(ctx, "hot") }
 }
 
-// runStatuses are the statuses that a row of run-5 passes in a circle. After runLength changes it is one before its start.
+// runStatuses are the statuses that a row of run-5 passes in a circle. After runLength changes it is one before its
+// start.
 var runStatuses = []string{"open", "s1", "s2", "s3", "s4", "s5"}
 
 const runLength = 5

@@ -4,11 +4,11 @@
 //	done, err := c.FireStep(ctx, "invoice", "i1", "close", wire.Fire{Requester: "admin"}, client.Key(requestID))
 //	if errors.Is(err, fault.Of(fault.ClaimFailed)) { … } // another request is closing it
 //
-// Each operation of the API's OpenAPI document has a method of the same name that uses the types in package wire. A refusal is
-// a [*fault.Error] with the code and the fields of the server's response. If the server cannot be
-// reached, or a proxy responds in its place, the error wraps the cause. Its code is [fault.OutcomeUnknown] if the call
-// changes something and may have been sent: the call may or may not have taken effect. Otherwise it is
-// [fault.Unavailable], and nothing was changed.
+// Each operation of the API's OpenAPI document has a method of the same name that uses the types in package wire. A
+// refusal is a [*fault.Error] with the code and the fields of the server's response. If the server cannot be reached,
+// or a proxy responds in its place, the error wraps the cause. Its code is [fault.OutcomeUnknown] if the call changes
+// something and may have been sent: the call may or may not have taken effect. Otherwise it is [fault.Unavailable], and
+// nothing was changed.
 //
 // A call that reads is retried after a temporary failure. A call that changes something is retried only with an
 // idempotency key ([Key]), which makes it take effect once. Without a key, it is sent only once.

@@ -87,6 +87,7 @@ func (d *crashDriver) run() {
 	first := d.worker(slog.DiscardHandler)
 	points := d.count(first)
 	workers := []*crashWorker{first}
+	// Pick has a value for each level: test, check and crash.
 	for len(workers) < testlevel.Pick(1, runtime.GOMAXPROCS(0), runtime.GOMAXPROCS(0)) {
 		workers = append(workers, d.worker(slog.DiscardHandler))
 	}

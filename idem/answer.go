@@ -17,8 +17,8 @@ import (
 	"github.com/holdfast-go/holdfast/wire"
 )
 
-// notReplayed lists the headers that are not replayed: they belong to the moment or to the connection, or are secrets of
-// the client that got the first response.
+// notReplayed lists the headers that are not replayed: they belong to the moment or to the connection, or are secrets
+// of the client that got the first response.
 var notReplayed = []string{
 	"Set-Cookie", "Set-Cookie2", "Date", "Content-Length", "Connection", "Keep-Alive", "Proxy-Authenticate", "Proxy-Connection",
 	"Te", "Trailer", "Transfer-Encoding", "Upgrade", idempotency.ReplayedHeader, answerHeader,

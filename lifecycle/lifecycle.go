@@ -52,6 +52,7 @@ type Lifecycle[E any] struct {
 	bad   error // invalid handler options
 }
 
+// checked makes [holdfast.Open] check the part before it registers any part.
 type checked = engine.Checked
 
 // Parse reads a config in JSON or YAML. The error lists every violation that can be found without the handlers, in

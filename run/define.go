@@ -300,9 +300,9 @@ func Header(name, value string) StepOption {
 func Idempotent() StepOption { return safety("idempotent") }
 
 // RecordBehind lets an [Idempotent] task be recorded while the next one already runs, if the next one is declared
-// RecordBehind too. A run of several quick tasks then needs fewer commits. After a crash, tasks whose end was not recorded yet run
-// again, at most the last 16; if the first of them returns another output this time, the later ones get that. Any other
-// step, an effect, [WriteTx] and the end of the run wait until everything before them is recorded.
+// RecordBehind too. A run of several quick tasks then needs fewer commits. After a crash, tasks whose end was not
+// recorded yet run again, at most the last 16; if the first of them returns another output this time, the later ones
+// get that. Any other step, an effect, [WriteTx] and the end of the run wait until everything before them is recorded.
 //
 // RecordBehind belongs to the program and not to the stored definition: it can be added and removed without a new
 // version. Without Idempotent, and for a step without a function, [holdfast.Open] and [Definition.Start] return

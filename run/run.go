@@ -320,8 +320,10 @@ type ActorOption struct{ actor string }
 // By sets the actor that the history records.
 func By(actor string) ActorOption { return ActorOption{actor} }
 
-// Decide decides an approval request. Only the first decision counts. A different decision, or one that comes after the request
-// has expired or the run has moved on, returns [holdfast.ErrConflict]. A decision needs an actor ([By]); without one it returns [holdfast.ErrValidation]. A requester that the approval request does not name gets [holdfast.ErrForbidden].
+// Decide decides an approval request. Only the first decision counts. A different decision, or one that comes after the
+// request has expired or the run has moved on, returns [holdfast.ErrConflict]. A decision needs an actor ([By]);
+// without one it returns [holdfast.ErrValidation]. A requester that the approval request does not name gets
+// [holdfast.ErrForbidden].
 func Decide(ctx context.Context, d holdfast.Doer, approval string, v Decision, o ...ActorOption) (ApprovalRequest, error) {
 	x := runengine.Decision{Decision: string(v.Status), May: func(requesters []string) error {
 		if len(requesters) == 0 || slices.Contains(requesters, v.Requester) {

@@ -98,7 +98,7 @@ func (k *service) start() {
 		k.addDefault(runengine.TransitionHandler, &handler{Handled: runengine.Handled{Safety: "idempotent"}, body: k.transition})
 		k.engine.Background(k.Worker.Run)
 		k.engine.Serves(k.Worker.WorkKinds)
-		k.engine.Steps(k.Worker.WorkKinds, k.Worker.Step)
+		k.engine.Steps(k.Worker.WorkKinds, k.Worker.Step) // for tests that step the loops: holdfasttest.Settle
 		k.engine.Sweep("runs", k.sweep, wake.WorkKind{Kind: wake.HeldStep}, wake.WorkKind{Kind: wake.OldRun})
 		k.engine.Background(k.rouse)
 	})

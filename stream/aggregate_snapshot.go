@@ -56,8 +56,8 @@ func (a *Aggregate[S]) beginAtSnapshot(ctx context.Context, d holdfast.Doer, non
 	return s, page, nil
 }
 
-// decodeSnapshot decodes the state of a snapshot. It returns false for a state with fields that S does not have: it had another form when it was
-// stored, under the same codec by mistake.
+// decodeSnapshot decodes the state of a snapshot. It returns false for a state with fields that S does not have: it had
+// another form when it was stored, under the same codec by mistake.
 func decodeSnapshot(data []byte, state any) bool {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.DisallowUnknownFields()

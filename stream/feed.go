@@ -49,7 +49,7 @@ func (p *feedPart) Register(ctx context.Context, e *holdfast.Engine) error {
 	feed.Enable(engine.Of(e))
 	s := &feed.Sequencer{Doer: engine.Of(e), Hub: engine.Of(e).Hub(), Log: engine.Of(e).Reactions().Log}
 	e.Background(s.Run)
-	engine.Of(e).Steps(s.WorkKinds, s.Step)
+	engine.Of(e).Steps(s.WorkKinds, s.Step) // for tests that step the loops: holdfasttest.Settle
 	return nil
 }
 

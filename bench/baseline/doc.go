@@ -79,7 +79,7 @@ type Leased struct {
 	Input     []byte
 }
 
-// LeaseSize is how many tasks one call leases at the most.
+// LeaseSize is the maximum number of tasks that one call leases.
 const LeaseSize = 100
 
 // System is one way to write. It is safe for concurrent use.

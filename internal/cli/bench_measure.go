@@ -194,7 +194,7 @@ func (u *benchUnits) serve(ctx context.Context, p *program, inProcess, api *http
 
 func benchRow(caller, row int) string { return fmt.Sprintf("bench-%d-%d", caller, row) }
 
-// create creates the entities of so many callers, unless they exist.
+// create creates the entities of the first callers, unless they exist.
 func (u *benchUnits) create(ctx context.Context, callers int) error {
 	errs := make([]error, callers)
 	var group sync.WaitGroup
