@@ -98,6 +98,7 @@ func (f *file) giveBack() {
 	files.free = append(files.free, f)
 }
 
+// empty empties the tables. It returns an error if the test has changed anything else.
 func (f *file) empty() error {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()

@@ -472,6 +472,7 @@ func (c *call) answerOfTwin(l *named, id string, err error, as answerFunc) (answ
 	return answer, begun == nil, failed
 }
 
+// subjectOf returns the subject that is stored with an idempotency key: the lifecycle and the entity, as JSON.
 func subjectOf(name, id string) string {
 	text, _ := json.Marshal([2]string{name, id})
 	return string(text)

@@ -93,6 +93,7 @@ func MustParse(data []byte) *Definition {
 	return d
 }
 
+// checked checks the definition, unless it has an error already, and returns it.
 func (d *Definition) checked() *Definition {
 	if d.bad == nil {
 		// Parse the JSON form, so that definitions in Go and in JSON pass the same checks.
@@ -206,6 +207,7 @@ func Fire(name, lifecycle, entity, step, requester string, o ...StepOption) Step
 	return made(Step{spec: workflow.Step{Name: name, Type: workflow.Transition, Lifecycle: lifecycle, Entity: text(entity), StepKey: step, Requester: requester}}, o)
 }
 
+// made applies the options to a step, copies those of its own function to it, and checks their combination.
 func made(s Step, o []StepOption) Step {
 	for _, option := range o {
 		option.set(&s)

@@ -149,6 +149,7 @@ func (f *fileBackend) add(at container, call *fileCall) {
 	go f.serve(at)
 }
 
+// withdraw removes a waiting call. It returns false if the call is already taken.
 func (f *fileBackend) withdraw(at container, call *fileCall) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()

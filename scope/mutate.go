@@ -121,6 +121,7 @@ func graft(state, before, after []byte) ([]byte, error) {
 	return next, nil
 }
 
+// grafted is graft for a document of any type that differs between before and after.
 func grafted(state, before, after []byte) ([]byte, error) {
 	if next, ok, err := graftedList(state, before, after); ok || err != nil {
 		return next, err
