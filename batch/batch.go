@@ -74,7 +74,8 @@ type Counts struct {
 // ItemStatus is the status of an item.
 type ItemStatus string
 
-// The statuses of an item. The last three are final.
+// The statuses of an item. A failed or cancelled item is final, and a succeeded one once it is accepted: until then, a
+// cancel of the batch makes it cancelled.
 const (
 	ItemPending   ItemStatus = "pending"
 	ItemWaiting   ItemStatus = "waiting" // for a retry
