@@ -71,7 +71,7 @@ func RecordNow() EffectOption { return EffectOption{func(c *effects.Call) { c.No
 // EffectInfo is an effect of an operation or a step, as recorded in the journal.
 type EffectInfo struct {
 	Name    string
-	Ordinal int
+	Ordinal int // counts the effects of the operation that have the same name, from 0
 	Key     string
 	State   EffectState
 	Policy  EffectPolicy

@@ -7,7 +7,7 @@ var (
 	// ErrConcurrency is returned when an object is not at the version that the caller expected, or was changed by others in
 	// each attempt. If a version was expected, the fields "expectedVersion" and "lastVersion" are set.
 	ErrConcurrency = fault.Of(fault.Concurrency)
-	// ErrInvalidTransition is returned when an object is not in the status that the transition starts from.
+	// ErrInvalidTransition is returned when an object is not in a status that allows the step or the command.
 	ErrInvalidTransition = fault.Of(fault.InvalidTransition)
 	// ErrConflict is returned when an object to be created already exists, or when an object's state does not allow
 	// the call.
@@ -31,7 +31,8 @@ var (
 var (
 	// ErrClaimFailed is returned when another operation on the entity is in progress. Nothing was changed. Its field
 	// "status" is the entity's status. The fields "operation", "holder" and "since", if they are set, describe that
-	// operation. The field "until" is set only while a holder has its lease, and "uncertain" only if it is uncertain.
+	// operation. The field "until" is set only while a holder has its lease, and "uncertain" only if the operation is
+	// uncertain.
 	ErrClaimFailed = fault.Of(fault.ClaimFailed)
 	// ErrLeaseLost is returned when a holder has lost its lease. None of its later writes is applied. If it made the call
 	// of an effect after that, the call is recorded only as a contradiction; see [ListContradictions].

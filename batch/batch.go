@@ -12,7 +12,7 @@
 //
 // A [Kind] defines the code for each item. [Kind.Create] creates a batch of items. The engines that have the kind run
 // the items, up to a limit of concurrent items. The first attempt of an item charges its cost to the batch's wallet;
-// further attempts are free. An item that fails, or crashes its workers, too many times is marked failed, and its
+// further attempts are free. An item that fails, or whose nodes crash, too many times ends as failed, and its
 // cost is refunded. If the wallet runs out of funds, the batch is PAUSED until a [Credit] adds points.
 //
 // Every change of a batch is one transaction, so after a crash during an attempt, a cancel or a cleanup, another node
@@ -74,7 +74,8 @@ type Counts struct {
 // ItemStatus is the status of an item.
 type ItemStatus string
 
-// The statuses of an item. The last three are final.
+// The statuses of an item. A failed or cancelled item is final, and a succeeded one once it is accepted: until then, a
+// cancel of the batch makes it cancelled.
 const (
 	ItemPending   ItemStatus = "pending"
 	ItemWaiting   ItemStatus = "waiting" // for a retry

@@ -31,7 +31,7 @@ type Options struct {
 	// Retry sets how many times an item is attempted, and the pauses between attempts; the default
 	// is 3 attempts.
 	Retry holdfast.RetryPolicy
-	// MaxCrashes is the number of worker crashes after which an item fails; 0 means 5.
+	// MaxCrashes is the number of crashes after which an item fails; 0 means 5.
 	MaxCrashes int
 	// Timeout limits the duration of one attempt; 0 means 15 minutes.
 	Timeout time.Duration
@@ -58,7 +58,7 @@ type Kind[I, O any] struct {
 // Define defines a kind whose items are processed by body, one item per call. The name is stored with each batch, and
 // engines that have a kind with that name run its items.
 //
-// body may run more than once for an item, if it fails or its worker crashes. Pass [Item.Operation], which is the same
+// body may run more than once for an item, if it fails or its node crashes. Pass [Item.Operation], which is the same
 // for every attempt, to other systems as an idempotency key. The result of body is stored as JSON. When the context of
 // body ends, the engine does not wait for body to return, and discards its result.
 func Define[I, O any](name string, body func(context.Context, *Item[I]) (O, error), o Options) *Kind[I, O] {
@@ -66,7 +66,7 @@ func Define[I, O any](name string, body func(context.Context, *Item[I]) (O, erro
 }
 
 // Undo sets the function that undoes an item that was started and then failed or was cancelled: for example, f records
-// a refund in the program's own tables, or cleans up. f is called when no worker can still be running the item, and is
+// a refund in the program's own tables, or cleans up. f is called when no node can still be running the item, and is
 // retried until it returns nil. Until then, the batch does not end, and [Batch.Error] contains the error from f.
 // Writes added with [Undone.WriteTx] are committed only once.
 func (k *Kind[I, O]) Undo(f func(context.Context, *Undone[I, O]) error) *Kind[I, O] {
@@ -346,7 +346,7 @@ func (k *Kind[I, O]) Register(_ context.Context, e *holdfast.Engine) error {
 	w.Backoff = func(n int64) time.Duration { return clock.Backoff(p.Backoff, p.Multiplier, p.MaxBackoff, n) }
 	e.Background(w.Run)
 	engine.Of(e).Serves(w.WorkKinds)
-	engine.Of(e).Steps(w.WorkKinds, w.Step)
+	engine.Of(e).Steps(w.WorkKinds, w.Step) // for tests that step the loops: holdfasttest.Settle
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.maintenances = append(k.maintenances, kp)

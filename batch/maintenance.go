@@ -20,16 +20,16 @@ import (
 
 // maintenance does the work of batches besides their items: it tears down cancelled batches,
 // cleans up after their items, completes finished batches, releases expired leases and resumes
-// paused batches. Every node has one. Two may run concurrently, because each step is conditional or
+// paused batches. Every node has one. Two may run concurrently, because each change is conditional or
 // leased.
 type maintenance struct {
 	engine    *engine.Engine
 	kinds     *batchengine.Templates
-	undoes    map[string]func(context.Context, batchengine.Swept) ([]batchengine.Commit, error)
-	remote    *batchengine.Cleanup
+	undoes    map[string]func(context.Context, batchengine.Swept) ([]batchengine.Commit, error) // by kind
+	remote    *batchengine.Cleanup                                                              // for items of handlers over HTTP
 	artifacts ArtifactStore
-	capacity  *lease.Capacity // for cleanups
-	rounds    map[int16]*lease.Round
+	capacity  *lease.Capacity        // for cleanups
+	rounds    map[int16]*lease.Round // by shard
 	cleaning  sync.WaitGroup
 }
 
@@ -49,15 +49,16 @@ func maintenanceOf(hf *holdfast.Engine) *maintenance {
 			return p.Run
 		}
 		e.Background(poll(wake.Maintenance, k.poll))
+		// Steps adds the loops for tests that step them: holdfasttest.Settle.
 		e.Steps(kindsOf(wake.Maintenance), func(ctx context.Context, _ store.Partition) (bool, error) { return k.poll(store.OnlyWorkspace(ctx)) })
 		e.Steps(kindsOf(wake.Cleaning), func(ctx context.Context, at store.Partition) (bool, error) {
 			defer k.cleaning.Wait()
-			n, err := k.cleanIn(ctx, at, cleaners) // capacity for one
+			n, err := k.cleanIn(ctx, at, cleaners) // a share of one item
 			return n > 0, err
 		})
 		e.Background(func(ctx context.Context) { // separate, so that a hanging cleanup delays no teardown
 			defer k.cleaning.Wait()
-			poll(wake.Cleaning, k.sweeps)(ctx)
+			poll(wake.Cleaning, k.pollCleanups)(ctx)
 		})
 		e.Sweep("items", func(ctx context.Context) (int, error) { return k.each(ctx, batchengine.Expire) }, wake.WorkKind{Kind: wake.HeldItem})
 		e.Sweep("batches", func(ctx context.Context) (int, error) { return k.each(ctx, batchengine.ResumeAll) }, wake.WorkKind{Kind: wake.PausedBatch})
@@ -85,7 +86,7 @@ func (maintenancePart) Register(_ context.Context, e *holdfast.Engine) error {
 const maintenanceInterval = 5 * time.Second
 
 // cleaners is the maximum number of items that are cleaned up at the same time. sweptPage is the
-// number of items that are taken at a time if no cleanup is needed.
+// number of items that a node without any cleanup code takes at a time.
 const (
 	cleaners  = 8
 	sweptPage = 200
@@ -97,8 +98,8 @@ func (k *maintenance) poll(ctx context.Context) (found bool, err error) {
 	return n > 0 && err == nil, err
 }
 
-// sweeps begins as many cleanups as there is capacity for.
-func (k *maintenance) sweeps(ctx context.Context) (found bool, err error) {
+// pollCleanups begins as many cleanups as there is capacity for.
+func (k *maintenance) pollCleanups(ctx context.Context) (found bool, err error) {
 	shards, err := k.engine.Shards(ctx)
 	for _, shard := range shards {
 		some, failed := k.clean(ctx, shard)
@@ -133,13 +134,13 @@ func (k *maintenance) clean(ctx context.Context, shard int16) (found bool, err e
 	return found || !k.rounds[shard].Whole(), err
 }
 
-// cleanIn begins cleanups in one workspace, which shares the free capacity with the other
-// workspaces of this round.
-func (k *maintenance) cleanIn(ctx context.Context, at store.Partition, others int) (int, error) {
+// cleanIn begins cleanups in one workspace, which gets an equal share of the free capacity. workspaces counts the
+// workspaces that share it, including this one.
+func (k *maintenance) cleanIn(ctx context.Context, at store.Partition, workspaces int) (int, error) {
 	share, room, limit := lease.Share{Workspace: at.Workspace}, 0, sweptPage
-	if k.artifacts != nil || k.remote.CallURL != nil || len(k.undoes) > 0 { // each item is leased during its cleanup
+	if k.artifacts != nil || k.remote.CallURL != nil || len(k.undoes) > 0 { // each item takes capacity during its cleanup
 		if left := k.capacity.Left(); left > 0 {
-			room = k.capacity.Take(share, (left-1)/others+1)
+			room = k.capacity.Take(share, (left-1)/workspaces+1)
 		}
 		if limit = room; room == 0 {
 			return 0, nil
@@ -190,8 +191,9 @@ func (k *maintenance) cleanOne(ctx context.Context, s batchengine.Swept) {
 	}
 }
 
-// undo deletes an item's artifacts and, once no worker can be running the item any more, calls
-// the program's undo function or the handler's URL. A late pass deletes only artifacts that arrived after that.
+// undo deletes an item's artifacts and, once no holder can be running the item any more, calls the program's undo
+// function or the handler's URL. While a holder may still be running it (Late), and in the final check after the
+// handler's timeout (not Dirty), only artifacts are deleted.
 func (k *maintenance) undo(ctx context.Context, s batchengine.Swept) (commits []batchengine.Commit, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -209,7 +211,7 @@ func (k *maintenance) undo(ctx context.Context, s batchengine.Swept) (commits []
 	if f := k.undoes[s.Handler]; f != nil {
 		return f(ctx, s)
 	}
-	if k.remote.CallURL == nil { // a holder could still be working when the item was taken, and now no longer
+	if k.remote.CallURL == nil { // the item was selected while a holder could still be running it, and that time has just ended
 		return nil, fault.New(fault.Unavailable, "this node has no undo function of handler %q", s.Handler)
 	}
 	return nil, k.remote.CallURL(ctx, s)

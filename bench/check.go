@@ -28,8 +28,8 @@ type copier struct {
 	// columns lists the columns of a table, named without prefix.
 	columns func(ctx context.Context, tx holdfast.Tx, table string) ([]string, error)
 	table   func(name string) string
-	numbers string // the numbers above the first argument, up to the second, as n
-	newID   string // of an event: like real ids, those of neighbours are close together
+	numbers string // a query of the numbers above its first argument, up to the second, as n
+	newID   string // an expression for the id of an event: as with real ids, consecutive events have close ids
 }
 
 // measureChecks measures on both databases.
@@ -72,7 +72,7 @@ func (k *copier) measure(ctx context.Context, runs int) (r result, err error) {
 	return result{Store: k.store, Workload: checkOf, Clients: 1, System: ours, Rows: runs, Seconds: round(many, 100), Growth: round(many/few, 100)}, err
 }
 
-// checked copies the model until there are so many runs, and returns how many seconds a check takes.
+// checked copies the run model under the numbers above from, up to to, and returns how many seconds a check takes.
 func (k *copier) checked(ctx context.Context, model string, from, to int) (float64, error) {
 	const page = 10_000
 	for ; from < to; from += page {

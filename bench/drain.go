@@ -18,23 +18,23 @@ import (
 	"github.com/holdfast-go/holdfast/stream"
 )
 
-// A drain is not a rate that is sampled but a backlog that is worked off, so it
-// is measured by itself: how long a reaction takes for all events that are there,
-// against how long leasing a hundred tasks and acknowledging them all at once
-// takes for as many tasks.
+// A drain is measured by itself, because it is a backlog that is worked off and
+// not a rate that is sampled: the time in which a reaction handles all stored
+// events is compared with the time in which hand-written SQL handles as many
+// tasks, of which it leases a hundred at a time and acknowledges them together.
 
-// drainClients is how many lease and acknowledge at once, by hand.
+// drainClients is the number of callers of the hand-written SQL.
 const drainClients = 4
 
-// drainPlace is one database for both.
+// drainPlace is a store for Holdfast and for the hand-written SQL.
 type drainPlace struct {
 	place
 	open func(context.Context, ...holdfast.Part) (*holdfast.Engine, error)
-	hand best
+	sql  bestSystem
 }
 
-// drain works off so many events on so many streams, in rounds, and as many
-// tasks by hand in between.
+// drain measures in rounds, in each of which first the hand-written SQL and then
+// Holdfast works off its backlog.
 func drain(ctx context.Context, c config) ([]result, error) {
 	var all []result
 	for _, open := range []func(context.Context, config) (*drainPlace, error){drainPostgres, drainSQLite} {
@@ -57,14 +57,14 @@ func drain(ctx context.Context, c config) ([]result, error) {
 }
 
 func (p *drainPlace) measure(ctx context.Context, c config) ([]result, error) {
-	var oursRates, handRates []float64
+	var oursRates, sqlRates []float64
 	for round := range c.rounds {
 		if c.systems.MatchString(sqlBest) {
-			rate, err := p.drainByHand(ctx, min(c.drainEvents, handMost), round)
+			rate, err := p.drainByHand(ctx, min(c.drainEvents, sqlMost), round)
 			if err != nil {
 				return nil, err
 			}
-			handRates = append(handRates, rate)
+			sqlRates = append(sqlRates, rate)
 		}
 		rate, err := p.ours(ctx, c, round)
 		if err != nil {
@@ -73,24 +73,24 @@ func (p *drainPlace) measure(ctx context.Context, c config) ([]result, error) {
 		oursRates = append(oursRates, rate)
 	}
 	name := fmt.Sprintf("drain-%d-%d", c.drainEvents, c.drainStreams)
-	mine, theirs := median(oursRates), median(handRates)
-	fmt.Printf("%s/%s: holdfast %.0f/s, lease-100-and-ack %.0f/s, ratio %.2f (rounds: %.0f | %.0f)\n", p.store, name, mine, theirs, mine/theirs, oursRates, handRates)
+	mine, theirs := median(oursRates), median(sqlRates)
+	fmt.Printf("%s/%s: holdfast %.0f/s, lease-100-and-ack %.0f/s, ratio %.2f (rounds: %.0f | %.0f)\n", p.store, name, mine, theirs, mine/theirs, oursRates, sqlRates)
 	return []result{
 		{Workload: name, Store: p.store, Clients: 1, System: ours, UnitsPerSecond: mine},
 		{Workload: name, Store: p.store, Clients: drainClients, System: sqlBest, UnitsPerSecond: theirs},
 	}, nil
 }
 
-// handMost bounds how many tasks are leased by hand: their rate does not depend
-// on it.
-const handMost = 20000
+// sqlMost bounds the number of tasks for the hand-written SQL, whose rate does
+// not depend on it.
+const sqlMost = 20000
 
 // drainByHand leases a hundred at a time and acknowledges them, until none is left.
 func (p *drainPlace) drainByHand(ctx context.Context, tasks, round int) (float64, error) {
 	seed, seedCtx := errgroup.WithContext(ctx)
 	seed.SetLimit(128)
 	for i := range tasks {
-		seed.Go(func() error { return p.hand.add(seedCtx, fmt.Sprintf("drain-%d-%d", round, i)) })
+		seed.Go(func() error { return p.sql.add(seedCtx, fmt.Sprintf("drain-%d-%d", round, i)) })
 	}
 	if err := seed.Wait(); err != nil {
 		return 0, err
@@ -101,7 +101,7 @@ func (p *drainPlace) drainByHand(ctx context.Context, tasks, round int) (float64
 	for range drainClients {
 		group.Go(func() error {
 			for {
-				n, err := p.hand.leaseAll(ctx)
+				n, err := p.sql.leaseAll(ctx)
 				if err != nil || n == 0 {
 					return err
 				}
@@ -116,8 +116,8 @@ func (p *drainPlace) drainByHand(ctx context.Context, tasks, round int) (float64
 	return float64(tasks) / clock.Since(begun).Seconds(), err
 }
 
-// ours appends the events while the reaction is registered and nobody serves it,
-// and then serves it until all are handled and acknowledged.
+// ours appends the events while the reaction is registered and no engine serves
+// it, and then serves it until all are handled and acknowledged.
 func (p *drainPlace) ours(ctx context.Context, c config, round int) (rate float64, err error) {
 	var handled atomic.Int64
 	all := make(chan struct{})
@@ -186,7 +186,7 @@ func drainPostgres(ctx context.Context, c config) (*drainPlace, error) {
 		p.close()
 		return nil, err
 	}
-	p.hand = best{hand{all}, all}
+	p.sql = bestSystem{sqlSystem{all}, all}
 	p.open = func(ctx context.Context, parts ...holdfast.Part) (*holdfast.Engine, error) {
 		return holdfast.Open(ctx, postgres.URL(url), holdfast.Config{}, parts...)
 	}
@@ -204,7 +204,7 @@ func drainSQLite(ctx context.Context, c config) (*drainPlace, error) {
 		p.close()
 		return nil, err
 	}
-	p.hand = best{hand{all}, all}
+	p.sql = bestSystem{sqlSystem{all}, all}
 	p.open = func(ctx context.Context, parts ...holdfast.Part) (*holdfast.Engine, error) {
 		return holdfast.Open(ctx, sqlite.File(filepath.Join(dir, "ours.db")), holdfast.Config{}, parts...)
 	}

@@ -17,8 +17,8 @@ type goal struct {
 	store, workload string
 	clients         int
 	measure         measure
-	of              string
-	bound           float64
+	of              string  // the other system, or "" for none
+	bound           float64 // the ratio, or without another system the figure
 }
 
 type measure string
@@ -26,10 +26,10 @@ type measure string
 const (
 	rate      measure = "rate"
 	p50       measure = "p50"        // of the latencies
-	p50Millis measure = "p50 ms"     // by itself
-	seconds   measure = "s"          // by itself
+	p50Millis measure = "p50 ms"     // not compared
+	seconds   measure = "s"          // not compared
 	growth    measure = "growth"     // how many times as long it takes with ten times the rows
-	linear            = 12.5         // times as long with ten times the rows: 10 to the power of 1.1
+	linear            = 12.5         // the growth that still counts as linear: about 10 to the power of 1.1
 	checkOf           = "runs-check" // the workload of -check
 )
 
@@ -137,8 +137,8 @@ func find(all []result, g goal, system string) (result, bool) {
 	return all[i], true
 }
 
-// paired returns the ratio of two systems in each round that both have: what else the machine did
-// then met both.
+// paired returns the ratio of two systems in each round that both have: other activity of the
+// machine in that round has affected both.
 func paired(a, b result, m measure) (ratios []float64) {
 	of := sample.rate
 	if m == p50 {
@@ -153,9 +153,9 @@ func paired(a, b result, m measure) (ratios []float64) {
 	return ratios
 }
 
-// interval returns the 95 % interval of the median, which assumes nothing of the distribution: it
-// reaches from one value in order to another, so that the median lies outside with a probability
-// of at most 5 %. Fewer than six values have no such interval, and it is all of them.
+// interval returns the 95 % interval of the median, which assumes nothing about the distribution:
+// it reaches from one of the sorted values to another, so that the median lies outside with a
+// probability of at most 5 %. Fewer than six values have no such interval; it then covers all.
 func interval(values []float64) (low, high float64) {
 	sorted := slices.Sorted(slices.Values(values))
 	n := len(sorted)
@@ -175,7 +175,7 @@ func interval(values []float64) (low, high float64) {
 	return sorted[cut], sorted[n-1-cut]
 }
 
-// figure is the result in words.
+// figure returns the result as text.
 func (r result) figure(m measure) string {
 	switch m {
 	case p50, p50Millis:

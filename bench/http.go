@@ -13,17 +13,17 @@ import (
 )
 
 // openHTTP serves the HTTP API of an engine of its own on loopback, as "holdfast serve" does, and
-// calls it by the client with an API key. A system by hand appends in the library.
+// calls it through the client with an API key. The hand-written SQL is called without HTTP.
 func openHTTP(prefix string, keyed bool) func(context.Context, system) (turner, func(), error) {
 	return func(ctx context.Context, s system) (turner, func(), error) {
 		switch s := s.(type) {
-		case kernel:
+		case holdfastSystem:
 			c, end, err := s.serve(ctx)
 			if err != nil {
 				return nil, nil, err
 			}
 			return callers(appends(prefix, httpAppend(c, prefix, keyed))), end, nil
-		case hand:
+		case sqlSystem:
 			return callers(appends(prefix, s.append)), nil, nil
 		}
 		return nil, nil, nil
@@ -43,7 +43,7 @@ func httpAppend(c *client.Client, prefix string, keyed bool) func(context.Contex
 }
 
 // serve opens an engine on the same database and serves its API until end is called.
-func (e kernel) serve(ctx context.Context) (c *client.Client, end func(), err error) {
+func (e holdfastSystem) serve(ctx context.Context) (c *client.Client, end func(), err error) {
 	api, open := httpapi.New(httpapi.Options{}), httpapi.New(httpapi.Options{NoKeys: true})
 	hf, err := e.open(ctx, api, open)
 	if err != nil {
@@ -64,16 +64,16 @@ func (e kernel) serve(ctx context.Context) (c *client.Client, end func(), err er
 		_ = hf.Close()
 		return nil, nil, err
 	}
-	idle := background(ctx, hf)
+	stopEngine := background(ctx, hf)
 	return c, func() {
 		c.Close()
 		stop()
-		idle()
+		stopEngine()
 		_ = hf.Close()
 	}, nil
 }
 
-// apiKey creates a key by an API that needs none.
+// apiKey creates a key through an API that needs none.
 func apiKey(ctx context.Context, open *httpapi.API) (string, error) {
 	url, stop, err := listen(ctx, open)
 	if err != nil {

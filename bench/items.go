@@ -16,9 +16,9 @@ import (
 	"github.com/holdfast-go/holdfast/internal/clock"
 )
 
-// A slice of batch-items is a batch of its own that is made beforehand and then done: by the
-// public [batch.Kind] with a body that does nothing, and by hand. clients is the number of items
-// that are in progress at once. Each batch has as many items as the previous slice did in its time.
+// A slice of the workload batch-items processes a batch of its own, which is made beforehand: with
+// a [batch.Kind] whose body does nothing, or with hand-written SQL. clients is the number of items
+// that are in progress at once. Each batch is as large as the previous slice was fast.
 
 const (
 	itemPage  = 1000 // items that are added at once
@@ -41,7 +41,7 @@ func (p *pace) next(t turn) (id string, items int) {
 	return fmt.Sprintf("batch-%d-%d", t.clients, p.made), max(20*t.clients, int(p.perSecond*t.long.Seconds()), 200)
 }
 
-// timed returns the slice of a batch that work does and check reads at the end.
+// timed returns a slice that measures work, which processes the items. check verifies the batch afterwards.
 func (p *pace) timed(items int, work, check func() error) slice {
 	return func() (s sample, err error) {
 		start := clock.Now()
@@ -55,19 +55,19 @@ func (p *pace) timed(items int, work, check func() error) slice {
 func openItems(_ context.Context, s system) (turner, func(), error) {
 	p := new(pace)
 	switch s := s.(type) {
-	case kernel:
-		k := &kinds{kernel: s, pace: p}
+	case holdfastSystem:
+		k := &kinds{holdfastSystem: s, pace: p}
 		return k.turn, k.close, nil
-	case hand:
+	case sqlSystem:
 		return func(ctx context.Context, t turn) (slice, error) {
 			id, n := p.next(t)
 			return s.items(ctx, p, id, n, t.clients, func(ctx context.Context) (int, error) { return s.oneItem(ctx, id) })
 		}, nil, nil
-	case best:
+	case bestSystem:
 		return func(ctx context.Context, t turn) (slice, error) {
 			id, n := p.next(t)
 			at := min(t.clients, takeSize)
-			return s.hand.items(ctx, p, id, n, t.clients/at, func(ctx context.Context) (int, error) { return s.doItems(ctx, id, at) })
+			return s.sqlSystem.items(ctx, p, id, n, t.clients/at, func(ctx context.Context) (int, error) { return s.doItems(ctx, id, at) })
 		}, nil, nil
 	}
 	return nil, nil, nil
@@ -77,10 +77,10 @@ type done struct {
 	OK bool `json:"ok"`
 }
 
-// kinds is an engine with a kind for a number of clients. Its bodies wait until a slice begins, so
-// that nothing of it runs while others are measured.
+// kinds is an engine with a kind for a number of clients. The bodies wait at the gate until a slice
+// begins, so that none runs while another system is measured.
 type kinds struct {
-	kernel
+	holdfastSystem
 	*pace
 	clients int
 	hf      *holdfast.Engine
@@ -120,6 +120,7 @@ func (k *kinds) prepare(ctx context.Context, clients int) (err error) {
 	return nil
 }
 
+// shut closes the gate.
 func (k *kinds) shut() {
 	gate := make(chan struct{})
 	k.gate.Store(&gate)
@@ -178,8 +179,8 @@ func itemsOf(n int) iter.Seq[batch.NewItem[invoice]] {
 	}
 }
 
-// items makes a batch. So many callers do its items until none is left.
-func (h hand) items(ctx context.Context, p *pace, id string, n, callers int, some func(context.Context) (int, error)) (slice, error) {
+// items makes a batch. In the slice, the callers call some, which processes items, until none is left.
+func (h sqlSystem) items(ctx context.Context, p *pace, id string, n, callers int, some func(context.Context) (int, error)) (slice, error) {
 	err := h.CreateBatch(ctx, baseline.Batch{ID: id, Wallet: id, Handler: "call", Parallel: 64})
 	if err == nil {
 		err = h.PutWallet(ctx, id, balance)
@@ -202,8 +203,8 @@ func (h hand) items(ctx context.Context, p *pace, id string, n, callers int, som
 	}, func() error { return h.checkBatch(ctx, id, int64(n)) }), err
 }
 
-// checkBatch reads at the end that every item was done and paid for once.
-func (h hand) checkBatch(ctx context.Context, id string, total int64) error {
+// checkBatch checks that every item was processed and paid for once.
+func (h sqlSystem) checkBatch(ctx context.Context, id string, total int64) error {
 	c, err := h.CountBatch(ctx, id)
 	c.Version = 0 // it counts the takes too
 	want := baseline.BatchCounts{Items: total, Next: total, Succeeded: total, Charged: cost * total, Balance: balance - cost*total,
@@ -214,7 +215,7 @@ func (h hand) checkBatch(ctx context.Context, id string, total int64) error {
 	return err
 }
 
-func (h hand) addItems(ctx context.Context, id string, from, n int) error {
+func (h sqlSystem) addItems(ctx context.Context, id string, from, n int) error {
 	page := make([]baseline.Item, n)
 	for i := range page {
 		page[i] = baseline.Item{Key: itemKey(from + i), Cost: cost, Input: payload}
@@ -223,7 +224,7 @@ func (h hand) addItems(ctx context.Context, id string, from, n int) error {
 }
 
 // oneItem takes one item and settles it: a statement each.
-func (h hand) oneItem(ctx context.Context, id string) (int, error) {
+func (h sqlSystem) oneItem(ctx context.Context, id string) (int, error) {
 	x, err := h.TakeItem(ctx, id, holder, itemLease)
 	if errors.Is(err, baseline.ErrRefused) {
 		return 0, nil
@@ -234,8 +235,8 @@ func (h hand) oneItem(ctx context.Context, id string) (int, error) {
 	return 1, err
 }
 
-// doItems takes up to so many items at once, and settles them at once.
-func (b best) doItems(ctx context.Context, id string, limit int) (int, error) {
+// doItems takes up to limit items in one statement, and settles them in another.
+func (b bestSystem) doItems(ctx context.Context, id string, limit int) (int, error) {
 	many := b.System.(baseline.ManyItems)
 	all, err := many.TakeItems(ctx, id, holder, itemLease, limit)
 	if err != nil || len(all) == 0 {

@@ -19,26 +19,26 @@ import (
 type place struct {
 	store   string
 	systems []named
-	// count reads what the store has counted so far for a system. A store that
-	// cannot be asked while it works has account instead.
+	// count reads the counters of the store, before and after each slice. A store
+	// that has none has account instead.
 	count func(context.Context) (counters, error)
-	// account runs a slice of a system whose transactions and log are measured
-	// and whose time is not.
+	// account runs a slice of a system to count its transactions and its log. The
+	// time of this slice is not measured.
 	account func(context.Context, named, func() (int, error)) (counters, int, error)
-	// settle is called when the rows of a workload are made.
-	settle func(context.Context) error
-	close  func()
+	// analyze updates the statistics that query plans are based on; nil does nothing.
+	analyze func(context.Context) error
+	close   func()
 }
 
-// settled is called when rows are made, and before they are used.
-func (p *place) settled(ctx context.Context) error {
-	if p.settle == nil {
+// analyzed updates the statistics, after rows were made and before they are used.
+func (p *place) analyzed(ctx context.Context) error {
+	if p.analyze == nil {
 		return nil
 	}
-	return p.settle(ctx)
+	return p.analyze(ctx)
 }
 
-// finally adds to what close does, before all that was added earlier.
+// finally makes close call f first.
 func (p *place) finally(f func()) {
 	before := p.close
 	p.close = func() { f(); before() }
@@ -48,10 +48,10 @@ func (p *place) finally(f func()) {
 type named struct {
 	name string
 	system
-	// seeder does the same writes fast.
+	// seeder writes the rows that a workload starts with, to the same tables but faster.
 	seeder system
-	file   string
-	only   string // the one workload that it is for, if there is one
+	file   string // of SQLite
+	only   string // the one workload that it is for; "" for all
 	peer   *product
 }
 
@@ -150,7 +150,7 @@ func measureWorkload(ctx context.Context, c config, p *place, w workload) (all [
 	if len(systems) == 0 {
 		return nil, nil
 	}
-	if err := p.settled(ctx); err != nil {
+	if err := p.analyzed(ctx); err != nil {
 		return nil, err
 	}
 	for _, clients := range w.clientCounts() {
@@ -179,20 +179,20 @@ type cell struct {
 	runs     []tally  // by system
 }
 
-// tally is what one system did: the slices in which the machine was ours, and
-// those in which others used more than a little of it.
+// tally is what one system did: the slices in which other programs hardly used the
+// machine, and those in which they used more of it (disturbing).
 type tally struct {
 	quiet, disturbed []sample
-	// accounted is how many units the counters of an account are about.
-	account   counters
-	accounted int
+	account          counters // of the slice that place.account ran
+	accounted        int      // the units of that slice
 }
 
 // enough says whether the undisturbed slices suffice by themselves.
 func (t *tally) enough(rounds int) bool { return len(t.quiet) >= max(rounds/3, 3) }
 
-// kept are the slices that count: for all systems the undisturbed ones, or for
-// all of them all, because a disturbed slice is not to be compared with another.
+// kept returns the slices that count. These are the undisturbed ones if every system
+// has enough of them, and otherwise all slices of every system, because a disturbed
+// slice cannot be compared with an undisturbed one.
 func (c *cell) kept(t *tally) []sample {
 	if slices.ContainsFunc(c.runs, func(t tally) bool { return !t.enough(c.rounds) }) {
 		return slices.Concat(t.quiet, t.disturbed)
@@ -211,8 +211,8 @@ func (c *cell) measure(ctx context.Context) error {
 				return fmt.Errorf("%s, %d clients: %w", c.systems[at].name, c.clients, err)
 			}
 		}
-		if round == 0 { // the rows of the warm-up have statistics: a plan without is a guess
-			if err := c.place.settled(ctx); err != nil {
+		if round == 0 { // so that plans are based on statistics of the rows of the warm-up
+			if err := c.place.analyzed(ctx); err != nil {
 				return err
 			}
 		}
@@ -226,9 +226,9 @@ func (c *cell) measure(ctx context.Context) error {
 	return c.account(ctx)
 }
 
-// decayed returns an error if a system by hand became slower while it was measured, and Holdfast did not: then
-// its statements walk over rows that the measurement adds, and the ratio flatters Holdfast. A machine that becomes
-// slower meets both alike. A peer is what it is: that it became slower is only said.
+// decayed returns an error if hand-written SQL became slower while it was measured, and Holdfast did not: then
+// its statements scan rows that the measurement adds, and the ratio flatters Holdfast. A machine that becomes
+// slower affects both. If a peer became slower, this is only printed.
 func (c *cell) decayed() error {
 	at := slices.IndexFunc(c.systems, func(s named) bool { return s.name == ours })
 	if at < 0 {
@@ -252,7 +252,7 @@ func (c *cell) decayed() error {
 	return nil
 }
 
-// trend returns the rate of the last third of a system's slices as a part of the first third's.
+// trend returns the rate of the last third of a system's slices, divided by that of the first third.
 func (t *tally) trend() (float64, bool) {
 	third := len(t.quiet) / 3
 	if third < 2 {
@@ -291,13 +291,13 @@ func (c *cell) account(ctx context.Context) (err error) {
 	return nil
 }
 
-// turn is one slice of one system. The first round is not counted.
+// turn runs one slice of one system. The first round is not counted.
 func (c *cell) turn(ctx context.Context, at, round int) error {
 	work, err := c.turners[at](ctx, turn{c.clients, c.slice})
 	if err != nil {
 		return err
 	}
-	runtime.GC() // so that nobody pays for another's garbage
+	runtime.GC() // so that no system pays for the garbage of another
 	before, err := c.count(ctx)
 	if err != nil {
 		return err
@@ -316,7 +316,7 @@ func (c *cell) turn(ctx context.Context, at, round int) error {
 		return err
 	}
 	done.round, done.counted = round, after.minus(before)
-	done.cpu += cpu // a peer has its own
+	done.cpu += cpu // a peer has reported that of its own process
 	others := machine - done.cpu - done.counted.server
 	if t := &c.runs[at]; others > time.Duration(float64(done.took)*float64(runtime.NumCPU())*disturbing) {
 		t.disturbed = append(t.disturbed, done)
@@ -326,7 +326,7 @@ func (c *cell) turn(ctx context.Context, at, round int) error {
 	return nil
 }
 
-// disturbing is the part of the machine that others may use in a slice.
+// disturbing is the part of the machine that other programs may use in an undisturbed slice.
 const disturbing = 0.08
 
 func (c *cell) count(ctx context.Context) (counters, error) {
@@ -341,10 +341,10 @@ type sample struct {
 	round     int
 	units     int
 	took      time.Duration
-	latencies []time.Duration // of its units, where they have one
+	latencies []time.Duration // of the units, if they are measured one by one
 	cpu       time.Duration
 	counted   counters
-	check     func() error // that it did what it should, after it was measured
+	check     func() error // verifies the work, after the measurement; may be nil
 }
 
 func (s sample) rate() float64 { return float64(s.units) / s.took.Seconds() }
@@ -354,7 +354,7 @@ func (s sample) p50() float64 {
 	return millis(quantile(slices.Sorted(slices.Values(s.latencies)), 0.50))
 }
 
-// callers lets all clients call for a while, each again as soon as it is answered.
+// callers lets all clients call for a while, each again as soon as it has a response.
 func callers(u unit) turner {
 	return func(ctx context.Context, t turn) (slice, error) {
 		return func() (sample, error) { return callFor(ctx, u, t) }, nil
@@ -426,8 +426,8 @@ func (t *tally) result(kept []sample) result {
 	}
 }
 
-// machineTime is the CPU time that everything on this machine has used, or zero
-// where that cannot be told.
+// machineTime returns the CPU time that all programs of this machine have used, or 0 if it
+// is unknown.
 func machineTime() time.Duration {
 	text, err := os.ReadFile("/proc/stat")
 	if err != nil {

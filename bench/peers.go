@@ -16,8 +16,8 @@ import (
 	"github.com/holdfast-go/holdfast/bench/peers/peer"
 )
 
-// backlogTime is how long a product works on a backlog: River commits completions up to 250 ms later, which must
-// not weigh.
+// backlogTime is how long a product works on a backlog: River commits completions up to 250 ms later, which would
+// distort a shorter time.
 const backlogTime = 2 * time.Second
 
 // product is the program of another product, which runs as a process of its own.
@@ -93,7 +93,7 @@ func (q *product) read(into any) error {
 	return json.Unmarshal(line, into)
 }
 
-// ask has the program do a turn.
+// ask lets the program do a turn, and returns its response.
 func (q *product) ask(t peer.Turn) (d peer.Done, err error) {
 	line, err := json.Marshal(t)
 	if err != nil {

@@ -89,7 +89,7 @@ func fileSystem(dir string) string {
 	return "on disk"
 }
 
-// byHand opens the system by hand in a schema, and the one that coalesces there.
+// byHand opens the hand-written SQL in a schema: with one statement per call, and with statements for groups of calls.
 func (p *place) byHand(ctx context.Context, c config, url, schema string) (*baseline.Postgres, *baseline.PostgresCoalesced, error) {
 	one, err := baseline.OpenPostgres(ctx, url, schema, c.conns)
 	if err != nil {
@@ -101,8 +101,8 @@ func (p *place) byHand(ctx context.Context, c config, url, schema string) (*base
 	return one, all, nil
 }
 
-// openOurs opens Holdfast with what all workloads need.
-func (p *place) openOurs(ctx context.Context, k *kernel) (err error) {
+// openOurs opens Holdfast with the parts that all workloads need.
+func (p *place) openOurs(ctx context.Context, k *holdfastSystem) (err error) {
 	if k.hf, err = k.open(ctx, invoices, workflows[oneStep], workflows[threeSteps], workflows[threeBehind]); err == nil {
 		p.finally(func() { _ = k.hf.Close() })
 	}
@@ -110,7 +110,7 @@ func (p *place) openOurs(ctx context.Context, k *kernel) (err error) {
 }
 
 func (p *place) openPostgres(ctx context.Context, c config, url string) error {
-	mine := kernel{nodes: true, open: func(ctx context.Context, parts ...holdfast.Part) (*holdfast.Engine, error) {
+	mine := holdfastSystem{nodes: true, open: func(ctx context.Context, parts ...holdfast.Part) (*holdfast.Engine, error) {
 		return holdfast.Open(ctx, postgres.URL(url), holdfast.Config{}, parts...)
 	}}
 	if err := p.openOurs(ctx, &mine); err != nil {
@@ -130,18 +130,18 @@ func (p *place) openPostgres(ctx context.Context, c config, url string) error {
 	}
 	p.systems = []named{
 		{name: ours, system: mine, seeder: mine},
-		{name: sqlOne, system: hand{one}, seeder: hand{seeder}},
-		{name: sqlBest, system: best{hand{all}, all}, seeder: hand{all}},
-		{name: sqlSwap, system: compared{hand{one}}, seeder: hand{one}, only: "hot-row"},
-		{name: sqlLocked, system: hand{baseline.PostgresLocked{Postgres: three}}, seeder: hand{lockedSeeder}, only: "append"},
-		{name: oursLocked, system: locked{mine}, seeder: locked{mine}, only: "append"},
+		{name: sqlOne, system: sqlSystem{one}, seeder: sqlSystem{seeder}},
+		{name: sqlBest, system: bestSystem{sqlSystem{all}, all}, seeder: sqlSystem{all}},
+		{name: sqlSwap, system: swapSystem{sqlSystem{one}}, seeder: sqlSystem{one}, only: "hot-row"},
+		{name: sqlLocked, system: sqlSystem{baseline.PostgresLocked{Postgres: three}}, seeder: sqlSystem{lockedSeeder}, only: "append"},
+		{name: oursLocked, system: lockedSystem{mine}, seeder: lockedSystem{mine}, only: "append"},
 	}
 	p.addPeers(ctx, c, url, peerDBOS, peerRiver)
 	return p.openProbe(ctx, url)
 }
 
-// openProbe counts by the server's own counters that are exact at once: the
-// next transaction id, which every transaction that writes takes one of, and the
+// openProbe counts with counters of the server that are exact at any time: the
+// next transaction id, of which each transaction that writes takes one, and the
 // end of the log. The statistics views lag by seconds.
 func (p *place) openProbe(ctx context.Context, url string) error {
 	conn, err := pgx.Connect(ctx, url)
@@ -149,15 +149,14 @@ func (p *place) openProbe(ctx context.Context, url string) error {
 		return err
 	}
 	p.finally(func() { _ = conn.Close(context.WithoutCancel(ctx)) })
-	// Statistics come by themselves, but at a moment of the server's choosing:
-	// until then plans are guesses, and would be so for one system and not for
-	// another.
-	p.settle = func(ctx context.Context) error {
+	// The server also collects statistics by itself, but at a time that it chooses:
+	// until then plans are guesses, perhaps for one system and not for another.
+	p.analyze = func(ctx context.Context) error {
 		_, err := conn.Exec(ctx, "VACUUM ANALYZE")
 		return err
 	}
 	var server time.Duration
-	used := make(map[int32]time.Duration) // by processes, of which some end
+	used := make(map[int32]time.Duration) // by process id
 	p.count = func(ctx context.Context) (counters, error) {
 		var n counters
 		var pids []int32

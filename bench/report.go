@@ -33,10 +33,10 @@ type result struct {
 	// server.
 	CPUMicrosPerUnit       float64 `json:"cpuMicrosPerUnit"`
 	ServerCPUMicrosPerUnit float64 `json:"serverCpuMicrosPerUnit,omitempty"`
-	// Slices that the line is made of, and how many slices were undisturbed.
+	// Slices is how many slices the result is made of, and Quiet how many slices were undisturbed.
 	Slices int `json:"slices,omitempty"`
 	Quiet  int `json:"quietSlices,omitempty"`
-	// Of -check: the rows, how long it took, and how many times as long as with a tenth of them.
+	// Only for -check: the rows, how long the check took, and how many times as long as with a tenth of the rows.
 	Rows    int     `json:"rows,omitempty"`
 	Seconds float64 `json:"seconds,omitempty"`
 	Growth  float64 `json:"growth,omitempty"`
@@ -44,7 +44,7 @@ type result struct {
 	samples []sample
 }
 
-// table prints one measurement, with the ratios to the systems by hand.
+// table prints one measurement, with the ratios to the hand-written SQL.
 func table(w io.Writer, found []result) {
 	if len(found) == 0 {
 		return
@@ -74,7 +74,7 @@ func disturbed(r result) string {
 	return ""
 }
 
-// ratio returns the throughput of r as a part of another system's in the same measurement.
+// ratio returns the throughput of r, divided by that of another system in the same measurement.
 func ratio(found []result, r result, of string) string {
 	i := slices.IndexFunc(found, func(o result) bool { return o.System == of })
 	if i < 0 {
@@ -104,7 +104,7 @@ func median(values []float64) float64 {
 	return (sorted[(n-1)/2] + sorted[n/2]) / 2
 }
 
-// quantile of values in order.
+// quantile returns a quantile of sorted values.
 func quantile(sorted []time.Duration, q float64) time.Duration {
 	if len(sorted) == 0 {
 		return 0
@@ -121,4 +121,5 @@ func per(sum float64, n int) float64 {
 	return sum / float64(n)
 }
 
-func round(v, places float64) float64 { return math.Round(v*places) / places }
+// round rounds to multiples of 1/parts.
+func round(v, parts float64) float64 { return math.Round(v*parts) / parts }

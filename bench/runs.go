@@ -16,7 +16,7 @@ import (
 
 var runSteps = []string{"s1", "s2", "s3"}
 
-// workflow is a kind of run: so many steps, which may be recorded behind. Only Holdfast has the latter.
+// workflow is a type of run: its number of steps, and whether they are recorded behind, which only Holdfast supports.
 type workflow struct {
 	steps  int
 	behind bool
@@ -39,7 +39,7 @@ func (w workflow) define() *run.Definition {
 	return run.Define(name, "1", all...)
 }
 
-func (e kernel) run(ctx context.Context, key string, w workflow) error {
+func (e holdfastSystem) run(ctx context.Context, key string, w workflow) error {
 	r, created, err := workflows[w].Start(ctx, e.hf, amount, run.Key(key))
 	if err == nil && !created {
 		err = errors.New("a run with this key already existed")
@@ -55,7 +55,7 @@ func (e kernel) run(ctx context.Context, key string, w workflow) error {
 
 const stepLease = time.Hour
 
-func (h hand) run(ctx context.Context, key string, w workflow) error {
+func (h sqlSystem) run(ctx context.Context, key string, w workflow) error {
 	id := "run_" + key
 	err := h.StartRun(ctx, baseline.StartRun{Run: id, Key: key, Input: payload, Step: runSteps[0], Holder: holder, Lease: stepLease})
 	for i := 0; err == nil && i < w.steps; i++ {
@@ -83,7 +83,7 @@ func background(ctx context.Context, hf *holdfast.Engine) (stop func()) {
 func openRuns(w workflow) func(context.Context, system) (turner, func(), error) {
 	return func(ctx context.Context, s system) (turner, func(), error) {
 		var stop func()
-		if k, ok := s.(kernel); ok {
+		if k, ok := s.(holdfastSystem); ok {
 			stop = background(ctx, k.hf)
 		}
 		var made atomic.Int64
@@ -93,12 +93,12 @@ func openRuns(w workflow) func(context.Context, system) (turner, func(), error) 
 	}
 }
 
-// idleTime is how long both nodes have nothing to do before a wake-up.
+// idleTime is how long both nodes are idle before each wake-up.
 const idleTime = 50 * time.Millisecond
 
-// openWake opens a second node, which runs. Only PostgreSQL has several.
+// openWake opens two nodes: one starts runs, and the other runs them. It is for PostgreSQL only.
 func openWake(ctx context.Context, s system) (turner, func(), error) {
-	k, ok := s.(kernel)
+	k, ok := s.(holdfastSystem)
 	if !ok || !k.nodes {
 		return nil, nil, nil
 	}

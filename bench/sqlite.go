@@ -33,7 +33,7 @@ func openSQLite(ctx context.Context, c config) (*place, error) {
 	return p, nil
 }
 
-// inFile opens the system by hand in a file.
+// inFile opens the hand-written SQL in a file.
 func (p *place) inFile(ctx context.Context, file string) (*baseline.SQLite, error) {
 	s, err := baseline.OpenSQLite(ctx, file)
 	if err == nil {
@@ -42,7 +42,7 @@ func (p *place) inFile(ctx context.Context, file string) (*baseline.SQLite, erro
 	return s, err
 }
 
-// inFileBest opens the one that coalesces.
+// inFileBest opens the hand-written SQL that groups calls.
 func (p *place) inFileBest(ctx context.Context, file string) (*baseline.SQLiteCoalesced, error) {
 	s, err := p.inFile(ctx, file)
 	if err != nil {
@@ -57,7 +57,7 @@ func (p *place) inFileBest(ctx context.Context, file string) (*baseline.SQLiteCo
 
 func (p *place) openSQLite(ctx context.Context, c config, dir string) error {
 	file := func(name string) string { return filepath.Join(dir, name+".db") }
-	mine := kernel{open: func(ctx context.Context, parts ...holdfast.Part) (*holdfast.Engine, error) {
+	mine := holdfastSystem{open: func(ctx context.Context, parts ...holdfast.Part) (*holdfast.Engine, error) {
 		return holdfast.Open(ctx, sqlite.File(file(ours)), holdfast.Config{}, parts...)
 	}}
 	if err := p.openOurs(ctx, &mine); err != nil {
@@ -71,24 +71,24 @@ func (p *place) openSQLite(ctx context.Context, c config, dir string) error {
 	if err != nil {
 		return err
 	}
-	// A second connection that coalesces seeds the file of the first.
+	// The rows of sqlOne are made through a second connection, which groups calls.
 	seeder, err := p.inFileBest(ctx, file(sqlOne))
 	if err != nil {
 		return err
 	}
 	p.systems = []named{
 		{name: ours, system: mine, seeder: mine, file: file(ours)},
-		{name: sqlOne, system: hand{one}, seeder: hand{seeder}, file: file(sqlOne)},
-		{name: sqlBest, system: best{hand{all}, all}, seeder: hand{all}, file: file(sqlBest)},
-		{name: sqlSwap, system: compared{hand{one}}, seeder: hand{one}, file: file(sqlOne), only: "hot-row"},
+		{name: sqlOne, system: sqlSystem{one}, seeder: sqlSystem{seeder}, file: file(sqlOne)},
+		{name: sqlBest, system: bestSystem{sqlSystem{all}, all}, seeder: sqlSystem{all}, file: file(sqlBest)},
+		{name: sqlSwap, system: swapSystem{sqlSystem{one}}, seeder: sqlSystem{one}, file: file(sqlOne), only: "hot-row"},
 	}
 	p.addPeers(ctx, c, "sqlite:"+absolute(file(peerDBOS)), peerDBOS)
 	return nil
 }
 
 // accountSQLite reads the log itself: its frames are the bytes written, and each
-// commit marks its last frame. A reader from before the slice keeps the log from
-// being begun anew, which also makes the slice no measure of speed.
+// commit marks its last frame. A read transaction that is open during the slice
+// keeps SQLite from restarting the log, which also makes the slice slower.
 func accountSQLite(ctx context.Context, s named, work func() (int, error)) (n counters, units int, err error) {
 	db, err := openFile(s)
 	if err != nil {

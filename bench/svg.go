@@ -71,7 +71,7 @@ func plot(all []judgement) string {
 	return b.String()
 }
 
-// speed turns a latency round, so that more is better.
+// speed inverts a latency, so that more is better.
 func (j judgement) speed() judgement {
 	if j.Measure.atMost() {
 		j.Got, j.Low, j.High, j.Bound = 1/j.Got, 1/j.High, 1/j.Low, 1/j.Bound

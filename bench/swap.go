@@ -15,7 +15,7 @@ type swapped struct {
 	Count int64 `json:"count"`
 }
 
-func (e kernel) swap(ctx context.Context, id string) error {
+func (e holdfastSystem) swap(ctx context.Context, id string) error {
 	_, err := scope.In[swapped](e.hf, kind, id).Atomic(ctx, func(_ context.Context, s swapped) (swapped, error) {
 		s.Count++
 		return s, nil
@@ -23,7 +23,7 @@ func (e kernel) swap(ctx context.Context, id string) error {
 	return err
 }
 
-func (h hand) swap(ctx context.Context, id string) error {
+func (h sqlSystem) swap(ctx context.Context, id string) error {
 	return h.Swap(ctx, kind, id, func(state string) (string, error) {
 		var s swapped
 		if err := json.Unmarshal([]byte(state), &s); err != nil {

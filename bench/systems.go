@@ -30,17 +30,16 @@ const (
 	peerRiver = "river"
 )
 
-// system does the units of the workloads. A call that is refused is an error:
-// the workloads ask for nothing that must be.
+// system makes the calls of the workloads. A refused call is an error.
 type system interface {
 	create(ctx context.Context, id string) error
 	transition(ctx context.Context, id, from, to string) error
 	append(ctx context.Context, stream string, want int64) error
 	inc(ctx context.Context, id string) error
 	put(ctx context.Context, id string) error
-	// swap changes a state by a function.
+	// swap changes the state of a scope with a function, by compare-and-swap.
 	swap(ctx context.Context, id string) error
-	// run starts a run of so many plain steps under a key, and waits for its end.
+	// run starts a run of a workflow under a key, and waits for its end.
 	run(ctx context.Context, key string, w workflow) error
 }
 
@@ -78,26 +77,26 @@ var invoices = func() *lifecycle.Lifecycle[invoice] {
 
 func moveStep(from, to string) string { return from + "_to_" + to }
 
-// kernel is Holdfast, by its public API.
-type kernel struct {
+// holdfastSystem is Holdfast, through its public API.
+type holdfastSystem struct {
 	hf *holdfast.Engine
 	// open opens another engine on the same database.
 	open func(context.Context, ...holdfast.Part) (*holdfast.Engine, error)
-	// nodes says that several engines share the database.
+	// nodes says that several engines can share the database.
 	nodes bool
 }
 
-func (e kernel) create(ctx context.Context, id string) error {
+func (e holdfastSystem) create(ctx context.Context, id string) error {
 	_, err := invoices.Create(ctx, e.hf, id, amount)
 	return err
 }
 
-func (e kernel) transition(ctx context.Context, id, from, to string) error {
+func (e holdfastSystem) transition(ctx context.Context, id, from, to string) error {
 	_, err := invoices.Fire(ctx, e.hf, id, moveStep(from, to), "admin")
 	return err
 }
 
-func (e kernel) append(ctx context.Context, name string, want int64) error {
+func (e holdfastSystem) append(ctx context.Context, name string, want int64) error {
 	return appendPaid(ctx, e.hf, name, want)
 }
 
@@ -106,10 +105,10 @@ func appendPaid(ctx context.Context, d holdfast.Doer, name string, want int64) e
 	return err
 }
 
-// locked is Holdfast with one lock over all appends, to show what that costs.
-type locked struct{ kernel }
+// lockedSystem is Holdfast with one lock over all appends, to show what that costs.
+type lockedSystem struct{ holdfastSystem }
 
-func (l locked) append(ctx context.Context, name string, want int64) error {
+func (l lockedSystem) append(ctx context.Context, name string, want int64) error {
 	return l.hf.Update(holdfast.InWorkspace(ctx, oursLocked), func(ctx context.Context, tx holdfast.Tx) error {
 		if _, err := postgres.Raw(tx).Exec(ctx, "SELECT pg_advisory_xact_lock(8101979)"); err != nil {
 			return err
@@ -118,60 +117,60 @@ func (l locked) append(ctx context.Context, name string, want int64) error {
 	})
 }
 
-func (e kernel) inc(ctx context.Context, id string) error {
+func (e holdfastSystem) inc(ctx context.Context, id string) error {
 	_, err := scope.In[map[string]int64](e.hf, kind, id).Inc(ctx, field, 1)
 	return err
 }
 
-func (e kernel) put(ctx context.Context, id string) error {
+func (e holdfastSystem) put(ctx context.Context, id string) error {
 	_, err := scope.In[map[string]int64](e.hf, kind, id).Patch(ctx, map[string]int64{field: 0})
 	return err
 }
 
-// hand is one of the systems written by hand.
-type hand struct{ baseline.System }
+// sqlSystem is hand-written SQL.
+type sqlSystem struct{ baseline.System }
 
-func (h hand) create(ctx context.Context, id string) error {
+func (h sqlSystem) create(ctx context.Context, id string) error {
 	_, err := h.Create(ctx, baseline.New{Lifecycle: lifecycleName, ID: id, Status: "open", Data: payload})
 	return err
 }
 
-func (h hand) transition(ctx context.Context, id, from, to string) error {
+func (h sqlSystem) transition(ctx context.Context, id, from, to string) error {
 	_, err := h.Transition(ctx, baseline.Move{Lifecycle: lifecycleName, ID: id, From: from, To: to, Event: "moved"})
 	return err
 }
 
-func (h hand) append(ctx context.Context, stream string, want int64) error {
+func (h sqlSystem) append(ctx context.Context, stream string, want int64) error {
 	_, err := h.Append(ctx, baseline.Append{Stream: stream, Want: want, Name: "paid", Data: payload})
 	return err
 }
 
-func (h hand) inc(ctx context.Context, id string) error {
+func (h sqlSystem) inc(ctx context.Context, id string) error {
 	_, err := h.Inc(ctx, baseline.Inc{Kind: kind, ID: id, Field: field, By: 1})
 	return err
 }
 
-func (h hand) put(ctx context.Context, id string) error {
+func (h sqlSystem) put(ctx context.Context, id string) error {
 	return h.PutScope(ctx, kind, id, `{"`+field+`":0}`)
 }
 
-func (h hand) add(ctx context.Context, id string) error {
+func (h sqlSystem) add(ctx context.Context, id string) error {
 	return h.AddTask(ctx, baseline.Task{Queue: queue, ID: id, Input: payload})
 }
 
-// compared is the system by hand that changes a number as most programs do: it reads the
-// row, adds, writes if the version is unchanged, and else begins again.
-type compared struct{ hand }
+// swapSystem is hand-written SQL that changes a number as most programs do: it reads the
+// row, adds, writes if the version is unchanged, and otherwise starts again.
+type swapSystem struct{ sqlSystem }
 
-func (c compared) inc(ctx context.Context, id string) error { return c.swap(ctx, id) }
+func (c swapSystem) inc(ctx context.Context, id string) error { return c.swap(ctx, id) }
 
-// best is the system by hand that does many at once wherever it can.
-type best struct {
-	hand
+// bestSystem is hand-written SQL that groups calls wherever it can.
+type bestSystem struct {
+	sqlSystem
 	baseline.AckAller
 }
 
-func (b best) leaseAll(ctx context.Context) (int, error) {
+func (b bestSystem) leaseAll(ctx context.Context) (int, error) {
 	all, err := b.Lease(ctx, queue, holder, time.Minute)
 	if err != nil || len(all) == 0 {
 		return 0, err
@@ -183,12 +182,12 @@ func (b best) leaseAll(ctx context.Context) (int, error) {
 	return n, err
 }
 
-// refusal says whether an error is a system's way to say that a thing exists.
+// refusal reports whether an error says that an entity exists already.
 func refusal(err error) bool {
 	return errors.Is(err, baseline.ErrRefused) || fault.CodeOf(err) == fault.Conflict
 }
 
-// seeded is how many rows a workload about distinct rows goes round.
+// seeded is the number of rows of a workload whose clients change distinct rows.
 const seeded = 10_000
 
 func rowName(prefix string, i int) string { return fmt.Sprintf("%s-%06d", prefix, i) }

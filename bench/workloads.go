@@ -10,40 +10,41 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// workload is one kind of unit.
+// workload is one type of unit, whose rate is measured: a call, a run or an item of a batch.
 type workload struct {
 	name string
 	// clients are the numbers of clients that it is measured with; nil means all of [clientCounts].
 	clients []int
-	// seed makes, by a system that does it fast, the rows that units change.
+	// seed makes the rows that units change, with the seeder of a system.
 	seed func(context.Context, system) error
-	// open prepares a system for the workload, and returns its slices. A system that has no such
-	// call has none. end is called after the last slice.
+	// open prepares a system for the workload. t is nil if the system does not have such a call.
+	// end, if it is not nil, is called after the last slice.
 	open func(context.Context, system) (t turner, end func(), err error)
 }
 
-// turn is what a slice should be.
+// turn sets the number of clients and the duration of a slice.
 type turn struct {
 	clients int
 	long    time.Duration
 }
 
-// turner makes what a slice needs, and returns the slice: what is measured.
+// turner prepares a slice.
 type turner func(context.Context, turn) (slice, error)
 
+// slice is what is measured: it makes calls for a while.
 type slice func() (sample, error)
 
-// unit is one call of a client, of so many. Two calls of one client never run at once, and no
-// two clients share a row unless sharing is what the workload is about.
+// unit is one call of a client; clients is the number of all clients. Two calls of one client
+// never run at once, and two clients share a row only if the workload is about that.
 type unit func(ctx context.Context, client, clients int) error
 
 var workloads = []workload{
-	// A guarded transition with its event, of rows that nobody else changes.
+	// A conditional change of a status with its event, of rows that no other client changes.
 	{name: "transition", seed: seedEntities, open: calls(startTransition)},
-	// One event, at the expected version of a stream that nobody else writes to.
+	// One event, at the expected version of a stream that no other client writes to.
 	{name: "append", seed: seedStreams("r"), open: calls(startAppend)},
 	// The same through the HTTP API, with an API key, over loopback; with and without an
-	// Idempotency-Key. By hand, the call stays in the library.
+	// Idempotency-Key. The hand-written SQL is called without HTTP.
 	{name: "append-http", clients: []int{1, 16}, seed: seedStreams("h"), open: openHTTP("h", false)},
 	{name: "append-http-key", clients: []int{1, 16}, seed: seedStreams("k"), open: openHTTP("k", true)},
 	// A new entity with its event; every tenth call is a repetition, which must
@@ -51,20 +52,21 @@ var workloads = []workload{
 	{name: "create", open: calls(startCreate)},
 	// One number of one row, added to by all, each with its event.
 	{name: "hot-row", seed: func(ctx context.Context, s system) error { return s.put(ctx, "hot") }, open: calls(startHotRow)},
-	// The state of one row, which all callers change by a function of their own: it is
-	// read, decided on, and written if nobody was faster.
+	// The state of one row, which all clients change with a function: it is read, changed, and
+	// written if no other client was faster.
 	{name: "hot-swap", seed: func(ctx context.Context, s system) error { return s.put(ctx, "swapped") }, open: calls(startHotSwap)},
-	// Five guarded transitions of a row, one after the other, each with its event.
+	// Five conditional changes of the status of a row, one after the other, each with its event.
 	{name: "run-5", seed: seedRuns, open: calls(startRun)},
 	// An item of a batch that is taken, charged to a wallet with a row of its ledger, and
-	// settled with its event, so many at once.
+	// settled with its event.
 	{name: "batch-items", open: openItems},
-	// A run of three plain steps, as a user has it: started under a key of its own and waited
-	// for, while the engine runs in the background. By hand, the caller does the steps itself.
+	// A run of three plain steps, as users have them: it is started under a key of its own and
+	// awaited, while the engine runs in the background. The caller of hand-written SQL executes the
+	// steps itself.
 	{name: "run-3", open: openRuns(threeSteps)},
 	// The same with steps that are recorded behind. Other systems record each step.
 	{name: "run-3-behind", open: openRuns(threeBehind)},
-	// The same with one step, as one uses a queue of jobs.
+	// The same with one step, as in a job queue.
 	{name: "run-1", open: openRuns(oneStep)},
 	// The start of a run on a node that does not run, until its first step begins on another.
 	{name: "wake-up", clients: []int{1}, open: openWake},
@@ -95,9 +97,9 @@ func seedStreams(prefix string) func(context.Context, system) error {
 	}
 }
 
-// walk gives each client its own rows, one after the other. Those of one client are
-// neighbours, those of two are not: else the pages that a commit of several writes
-// would depend on whether a system keeps its clients in step.
+// walk gives each client its own rows, one after the other. The rows of one client are
+// neighbours, those of different clients are not: otherwise the number of pages that a
+// shared commit writes would depend on whether the clients of a system advance together.
 type walk struct{ next [maxClients]int }
 
 const maxClients = 1024
@@ -159,7 +161,8 @@ func startHotRow(s system) unit {
 	return func(ctx context.Context, _, _ int) error { return s.inc(ctx, "hot") }
 }
 
-// runStatuses are what a run goes round: it ends one before where it began.
+// runStatuses are the statuses that a row of run-5 passes in a circle. After runLength changes it is one before its
+// start.
 var runStatuses = []string{"open", "s1", "s2", "s3", "s4", "s5"}
 
 const runLength = 5

@@ -126,7 +126,7 @@ func (r *request) text() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// do sends a request, with reattempts, and decodes the response.
+// do sends a request, with retries, and decodes the response.
 func do[T any](ctx context.Context, c *Client, r *request, o []Option) (T, error) {
 	var out T
 	body, err := c.answer(ctx, r.with(o))
@@ -139,7 +139,7 @@ func do[T any](ctx context.Context, c *Client, r *request, o []Option) (T, error
 	return out, nil
 }
 
-// answer sends a request, with reattempts if it may, and returns the body of the response.
+// answer sends a request, with retries if it may be repeated, and returns the body of the response.
 func (c *Client) answer(ctx context.Context, r *request) ([]byte, error) {
 	at, err := r.url(c.base)
 	if err != nil {

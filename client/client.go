@@ -4,11 +4,11 @@
 //	done, err := c.FireStep(ctx, "invoice", "i1", "close", wire.Fire{Requester: "admin"}, client.Key(requestID))
 //	if errors.Is(err, fault.Of(fault.ClaimFailed)) { … } // another request is closing it
 //
-// Each API operation has a method of the same name that uses the types in package wire. A refusal is
-// a [*fault.Error] with the code and the fields of the server's response. If the server cannot be
-// reached, or a proxy responds in its place, the error wraps the cause. Its code is [fault.OutcomeUnknown] if the call
-// changes something and may have been sent: the call may or may not have taken effect. Otherwise it is
-// [fault.Unavailable], and nothing was changed.
+// Each operation of the API's OpenAPI document has a method of the same name that uses the types in package wire. A
+// refusal is a [*fault.Error] with the code and the fields of the server's response. If the server cannot be reached,
+// or a proxy responds in its place, the error wraps the cause. Its code is [fault.OutcomeUnknown] if the call changes
+// something and may have been sent: the call may or may not have taken effect. Otherwise it is [fault.Unavailable], and
+// nothing was changed.
 //
 // A call that reads is retried after a temporary failure. A call that changes something is retried only with an
 // idempotency key ([Key]), which makes it take effect once. Without a key, it is sent only once.
@@ -71,10 +71,10 @@ type Client struct {
 	base     string // including /api/v1
 	o        Options
 	http     *http.Client
-	own      bool
-	pause    time.Duration
+	own      bool          // http has a transport of its own, which Close closes
+	pause    time.Duration // firstPause, except in tests
 	silence  time.Duration
-	patience time.Duration
+	patience time.Duration // maxRetryAfter
 }
 
 // New returns a client for the server at a URL, such as http://127.0.0.1:7070. It does not connect to the server yet.
@@ -96,12 +96,13 @@ func New(base string, o Options) (*Client, error) {
 		o.UserAgent = "holdfast-client"
 	}
 	c := &Client{base: strings.TrimSuffix(u.String(), "/") + "/api/v1", o: o, pause: firstPause, silence: silence, patience: maxRetryAfter}
-	c.http, c.own = doer(o.HTTP)
+	c.http, c.own = withoutRedirects(o.HTTP)
 	return c, nil
 }
 
-// doer returns a copy of a client that follows no redirects.
-func doer(h *http.Client) (_ *http.Client, own bool) {
+// withoutRedirects returns a copy of a client that follows no redirects. For nil, it returns a new client, and own is
+// true.
+func withoutRedirects(h *http.Client) (_ *http.Client, own bool) {
 	var c http.Client
 	if h != nil {
 		c = *h

@@ -82,7 +82,7 @@ type following[T any] struct {
 	over func(ctx context.Context, given T) bool
 
 	yield     func(T, error) bool
-	given     T // the last one
+	given     T // the last yielded event
 	b         *backoff
 	connected bool // the server has responded at least once
 }

@@ -18,7 +18,7 @@ import (
 // Code identifies a kind of failure. Codes are stable, so programs may depend on them.
 type Code string
 
-// Codes of the wire contract.
+// Codes of refusals and of temporary conditions.
 const (
 	Validation           Code = "VALIDATION_ERROR"
 	Auth                 Code = "AUTH_ERROR"
@@ -46,8 +46,8 @@ const (
 	Unavailable          Code = "UNAVAILABLE"
 )
 
-// Codes beyond the wire contract. Over HTTP their status is 503, except for [Reentrant] and [Internal], which are bugs
-// and have the status 500.
+// Codes of a damaged, full or unsuitable database, of unknown outcomes and of bugs. Over HTTP their status is 503,
+// except for [Reentrant] and [Internal], which are bugs and have the status 500.
 const (
 	// OutcomeUnknown is returned when the database accepted a write but did not respond, or a client got no response of
 	// the server: the write may or may not have been applied.

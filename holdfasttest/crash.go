@@ -71,8 +71,8 @@ func Crash(t *testing.T, s Scenario) {
 	crashAll(t, s)
 }
 
-// crashers create a database for one worker.
-var crashers = map[string]func(t testing.TB, setup func(where string)) holdfast.Database{
+// crashDatabases make the database of one [crashWorker].
+var crashDatabases = map[string]func(t testing.TB, setup func(where string)) holdfast.Database{
 	"sqlite": func(t testing.TB, setup func(string)) holdfast.Database {
 		path := SQLite(t)
 		setup(path)
@@ -104,7 +104,7 @@ func crashAll(t *testing.T, s Scenario) {
 		names = []string{"sqlite", "postgres"}
 	}
 	for _, name := range names {
-		open := crashers[name]
+		open := crashDatabases[name]
 		if open == nil {
 			t.Fatalf("database %q does not exist: use sqlite or postgres", name)
 		}
@@ -120,7 +120,8 @@ func crashAll(t *testing.T, s Scenario) {
 	}
 }
 
-// singles returns all cases with one fault, for a scenario with the given number of points.
+// singles returns all cases with one fault, for a scenario with the given number of points. A fault that the engine
+// survives also has a case in which it lasts (ForGood).
 func singles(points int) (all [][]crash.Strike) {
 	for at := range points {
 		for _, f := range crash.Faults {

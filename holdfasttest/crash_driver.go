@@ -26,7 +26,7 @@ import (
 type crashDriver struct {
 	t *testing.T
 	s Scenario
-	// create makes a database for one worker.
+	// create makes a database for one [crashWorker].
 	create func(t testing.TB, setup func(where string)) holdfast.Database
 	pairs  bool
 	slow   bool         // cases take long
@@ -87,6 +87,7 @@ func (d *crashDriver) run() {
 	first := d.worker(slog.DiscardHandler)
 	points := d.count(first)
 	workers := []*crashWorker{first}
+	// Pick has a value for each level: test, check and crash.
 	for len(workers) < testlevel.Pick(1, runtime.GOMAXPROCS(0), runtime.GOMAXPROCS(0)) {
 		workers = append(workers, d.worker(slog.DiscardHandler))
 	}
@@ -111,7 +112,7 @@ func (d *crashDriver) run() {
 		len(points), len(one), len(single), len(all)-len(one), took.Round(time.Millisecond), float64(len(all))/took.Seconds(), testlevel.Seed())
 }
 
-// split separates the cases whose fault strikes at a call to the world outside, which are all run on SQLite: there are few
+// split separates the cases whose fault strikes at a call of the [World], which are all run on SQLite: there are few
 // of them, and it is there that a handler is wrong.
 func split(all [][]crash.Strike, points []crash.Point) (calls, others [][]crash.Strike) {
 	for _, one := range all {
@@ -199,7 +200,7 @@ func waitedOnce(points []crash.Point) []crash.Point {
 // rounds maps the first point of a round of waiting to the number of points in it.
 var rounds = map[string]int{"do reactions.record_open_transactions": 2, "do lifecycles.list_open_transactions": 1}
 
-// fewCases is the number of cases for which one database is used: operations on an entire shard take longer with each
+// fewCases is the number of cases for which one database is used: statements on an entire shard take longer with each
 // workspace in it.
 const fewCases = 2000
 

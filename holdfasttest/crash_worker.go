@@ -114,6 +114,7 @@ func (w *crashWorker) run(strikes []crash.Strike) crashResult {
 	return crashResult{workspace, strikes, points, err}
 }
 
+// judge runs the Check of the scenario.
 func (w *crashWorker) judge(ctx context.Context) error {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
@@ -189,7 +190,7 @@ func (w *crashWorker) alive(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("open: %w", err)
 	}
-	engine.Of(hf).IgnoreUnserved() // its calls would count as points
+	engine.Of(hf).IgnoreUnserved() // the check for unserved work would add points
 	w.hf = hf
 	return nil
 }

@@ -16,9 +16,9 @@ type file struct {
 	path  string
 	info  os.FileInfo
 	db    *sql.DB
-	kept  shelf
-	wipe  string
-	shape string
+	conns shelf
+	wipe  string // the statements that empty the tables
+	shape string // see readShape
 }
 
 var files struct {
@@ -33,7 +33,7 @@ func reusedFile(t testing.TB) string {
 	if err != nil {
 		t.Fatalf("sqlite: %v", err)
 	}
-	f.kept.lend(t, f.giveBack)
+	f.conns.lend(t, f.giveBack)
 	return f.path
 }
 
@@ -55,7 +55,7 @@ func newFile() (*file, error) {
 		return nil, err
 	}
 	path := filepath.Join(folder, "holdfast.db")
-	f := &file{path: path, kept: shelf{where: path}}
+	f := &file{path: path, conns: shelf{where: path}}
 	if err := f.make(); err != nil {
 		return nil, errors.Join(err, f.drop())
 	}
@@ -74,15 +74,15 @@ func (f *file) make() error {
 		return err
 	}
 	f.db.SetMaxOpenConns(1)
-	if f.shape, err = f.look(); err != nil {
+	if f.shape, err = f.readShape(); err != nil {
 		return err
 	}
 	return f.db.QueryRow(fileWipe).Scan(&f.wipe)
 }
 
-// look returns a digest of everything that a test must not change. Tables that a test creates are such a change:
+// readShape returns a digest of everything that a test must not change. Tables that a test creates are such a change:
 // dropping them would invalidate every prepared statement, as a new file does.
-func (f *file) look() (shape string, err error) {
+func (f *file) readShape() (shape string, err error) {
 	err = f.db.QueryRow(fileShape).Scan(&shape)
 	return shape, err
 }
@@ -98,6 +98,7 @@ func (f *file) giveBack() {
 	files.free = append(files.free, f)
 }
 
+// empty empties the tables. It returns an error if the test has changed anything else.
 func (f *file) empty() error {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
@@ -111,7 +112,7 @@ func (f *file) empty() error {
 	if _, err := f.db.ExecContext(ctx, f.wipe); err != nil {
 		return err
 	}
-	shape, err := f.look()
+	shape, err := f.readShape()
 	if err == nil && shape != f.shape {
 		err = errors.New("a test has changed the schema")
 	}
@@ -119,7 +120,7 @@ func (f *file) empty() error {
 }
 
 func (f *file) drop() error {
-	err := f.kept.Close()
+	err := f.conns.Close()
 	if f.db != nil {
 		err = errors.Join(err, f.db.Close())
 	}

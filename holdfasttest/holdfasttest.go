@@ -185,13 +185,13 @@ func Race(t testing.TB, n int, f func(i int) error) (won int, lost []error) {
 	return won, lost
 }
 
-// Round runs one round of the engine's janitor now, so that a test need not wait for it.
+// Round runs every sweep of the engine's janitor once, now, so that a test need not wait for it.
 func Round(t testing.TB, hf *holdfast.Engine) { engine.Of(hf).Round(t.Context()) }
 
 // Advance moves the clock of the engine's database forward, for all of its users, so that a test need not wait for
 // leases to expire or timers to become due. It fails the test if the clock cannot be moved. On PostgreSQL, only the
-// clock of a database from [PostgreSQL] can be moved. In [Crash] it is no point: time passes whatever happens to the
-// engine.
+// clock of a database from [PostgreSQL] can be moved. In [Crash] it does not count as a point: time passes whatever
+// happens to the engine.
 func Advance(t testing.TB, hf *holdfast.Engine, by time.Duration) {
 	t.Helper()
 	if err := store.Shift(crash.Aside(context.Background()), engine.Of(hf), by); err != nil {

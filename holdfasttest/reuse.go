@@ -68,12 +68,12 @@ type shelf struct {
 	where string
 
 	mu   sync.Mutex
-	kept []*crash.OpenDatabase
-	used int
+	open []*crash.OpenDatabase
+	used int // how many of them the engines of the current test have got
 }
 
-// mostKept limits the sets of connections that stay open for the next test.
-const mostKept = 3
+// mostOpen limits the sets of connections that stay open for the next test.
+const mostOpen = 3
 
 // lend makes the stored connections available to the engines of a test. When the test ends, it returns the database
 // to the pool.
@@ -92,14 +92,14 @@ func (s *shelf) lend(t testing.TB, giveBack func()) {
 func (s *shelf) next() store.Database {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.used == mostKept {
+	if s.used == mostOpen {
 		return at(s.where)
 	}
-	if s.used == len(s.kept) {
-		s.kept = append(s.kept, crash.StayOpen(silent{at(s.where)}))
+	if s.used == len(s.open) {
+		s.open = append(s.open, crash.StayOpen(silent{at(s.where)}))
 	}
 	s.used++
-	return s.kept[s.used-1]
+	return s.open[s.used-1]
 }
 
 // Close closes all stored connections.
@@ -107,7 +107,7 @@ func (s *shelf) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var err error
-	for _, k := range s.kept {
+	for _, k := range s.open {
 		err = errors.Join(err, k.Close())
 	}
 	return err

@@ -62,7 +62,7 @@ func Settle(ctx context.Context, hf *holdfast.Engine) ([]Waiting, error) {
 	if e.Running() {
 		return nil, fault.New(fault.Conflict, "Settle does the work of the loops itself: call it on an engine that is not running")
 	}
-	if err := e.Learn(crash.Aside(ctx)); err != nil {
+	if err := e.Learn(crash.Aside(ctx)); err != nil { // reads what other nodes have declared
 		return nil, err
 	}
 	s := settling{e: e, idle: make(map[wake.WorkKind]bool)}
@@ -154,6 +154,8 @@ func (s *settling) waiting(ctx context.Context) (all []Waiting, err error) {
 	}
 	seen := make(map[wake.WorkKind]bool)
 	for _, u := range s.left {
+		// These stay listed although a loop of this engine has just tried them. If they wait for somebody, the inbox
+		// says so. The feed waits for nobody.
 		served := s.e.StepOf(u.WorkKind) != nil && (u.Kind == wake.PausedBatch || u.Kind == wake.Maintenance || u.Kind == wake.Cleaning)
 		if u.Name == feed.Reaction || served || seen[u.WorkKind] {
 			continue

@@ -80,7 +80,7 @@ func (c *call) limit() error {
 	return fault.New(fault.RateLimited, "the API key's rate limit is exceeded: try again in %d s", seconds).With("retryAfter", seconds)
 }
 
-// through returns a context whose call uses a doer: a transaction, or the one command of a request.
+// through returns a context in which [call.doer] is d: a transaction, or the doer of a request that is one command.
 func through(ctx context.Context, d store.Doer) context.Context {
 	return context.WithValue(ctx, doerKey{}, d)
 }

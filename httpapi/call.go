@@ -24,7 +24,7 @@ type call struct {
 	yaml   bool
 	key    keys.Key // of the caller
 	status int
-	share  *room.Share
+	share  *room.Share   // the memory that the request may use
 	budget *store.Budget // of the page, if the response is one
 	grown  bool          // the page is larger than a small one
 	wants  int           // size of the share to wait for
@@ -124,7 +124,7 @@ func (c *call) answer() (any, error) {
 	case c.flight != nil:
 		return c.serveIdempotent()
 	case c.route.Stream && c.wantsStream():
-		c.r = c.r.WithContext(store.Gated(c.ctx(), gate{c.share, c.api.reading}))
+		c.r = c.r.WithContext(store.Gated(c.ctx(), gate{c.share, c.api.reading})) // each of its reads waits for room
 	case c.route.Idempotency == table.Never:
 		return c.read()
 	}

@@ -135,7 +135,7 @@ func (c *call) held(token string) (*named, *lifecycleengine.Claim, error) {
 	return l, claim, err
 }
 
-// byToken is [call.held] for calls that end or renew a claim that was taken by hand.
+// byToken is [call.held] for calls that end or renew a manual claim. A key that is restricted to handlers may not.
 func (c *call) byToken(token string) (*named, *lifecycleengine.Claim, error) {
 	if err := c.unrestricted(); err != nil {
 		return nil, nil, err
@@ -214,7 +214,7 @@ func (c *call) settledBefore(token, outcome string, err error) (wire.Settled, er
 	if fault.CodeOf(err) != fault.LeaseLost {
 		return wire.Settled{}, err
 	}
-	if outcome == string(lifecycleengine.Success) { // even if it was resolved manually with the same outcome since
+	if outcome == string(lifecycleengine.Success) { // its body acted, even if a person has since resolved the operation with the same outcome
 		c.lateClaim(token, err, effects.LateCall{Name: effects.Body, State: effects.Done})
 	}
 	t, failed := claimtoken.Find(c.ctx(), c.api.engine, token)

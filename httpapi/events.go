@@ -192,6 +192,7 @@ type gate struct {
 	reading lease.Slots
 }
 
+// Pass implements [store.Gate]: it drops a read whose rows do not fit, waits for room, and reads again.
 func (g gate) Pass(ctx context.Context, read func() (int, error), drop func()) error {
 	for g.Shrink(0); ; {
 		bytes, fits, err := g.once(ctx, read, drop)

@@ -12,7 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/wire"
 )
 
-// This file serves the history of a subject that ends: a run or a batch.
+// This file serves the history of an object that ends: a run or a batch.
 
 type historyRequestIn struct {
 	ID     string `path:"id"`
@@ -20,7 +20,7 @@ type historyRequestIn struct {
 	Cursor string `query:"cursor" doc:"The value of next in the previous page, or the id of the last server-sent event received."`
 }
 
-// isOver reports whether a subject has ended, or returns an error if it does not exist.
+// isOver reports whether the object has ended, or returns an error if it does not exist.
 type isOver func(context.Context, store.Doer) (bool, error)
 
 // history returns a page of a history or, as an event stream, the rest of it. The topic is woken

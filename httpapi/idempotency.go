@@ -30,7 +30,7 @@ import (
 // response is derived from the outcome of the operation. Refusals are not stored, because they
 // change nothing.
 
-// keyLease is the lease of a key that is not renewed.
+// keyLease is how long the lease on an idempotency key lasts without renewal.
 const keyLease = lease.DefaultDuration
 
 // newFlight returns the flight of a changing request that has an idempotency key, or nil. Each route

@@ -142,7 +142,7 @@ func (c *call) inboxItem(e *inbox.Entry) (wire.InboxItem, error) {
 
 // actionsFor returns what can be done about an entry, the usual action first.
 func (c *call) actionsFor(e *inbox.Entry) ([]wire.InboxAction, error) {
-	f := e.Facts
+	f := e.Facts // what they are depends on the kind: ids of the objects that the paths below name
 	maintain := post("Run the background work of this server now", nil, "maintenance")
 	switch e.Kind {
 	case inbox.UncertainOperation:

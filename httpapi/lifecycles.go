@@ -25,8 +25,8 @@ import (
 
 type (
 	raw       = json.RawMessage
-	named     = lifecycleengine.Lifecycle
-	rawEntity = lifecycleengine.Entity
+	named     = lifecycleengine.Lifecycle // of the workspace, found by its name
+	rawEntity = lifecycleengine.Entity    // with its data as JSON
 )
 
 func (a *API) lifecycleRoutes() {
@@ -457,7 +457,8 @@ func (c *call) begin(l *named, id string, as answerFunc) (begun func(context.Con
 // when the response is sent.
 func (c *call) manual() bool { return strings.HasSuffix(c.route.Path, "/claims") }
 
-// answerOfTwin checks whether a step was refused because an earlier request with the same key came first.
+// answerOfTwin checks whether a step was refused because its twin, a concurrent request with the same key, came first.
+// If so, came is true, and answer and failed are the response.
 func (c *call) answerOfTwin(l *named, id string, err error, as answerFunc) (answer any, came bool, failed error) {
 	if c.flight == nil {
 		return nil, false, nil
@@ -471,6 +472,7 @@ func (c *call) answerOfTwin(l *named, id string, err error, as answerFunc) (answ
 	return answer, begun == nil, failed
 }
 
+// subjectOf returns the subject that is stored with an idempotency key: the lifecycle and the entity, as JSON.
 func subjectOf(name, id string) string {
 	text, _ := json.Marshal([2]string{name, id})
 	return string(text)

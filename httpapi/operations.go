@@ -86,6 +86,7 @@ func readPart[T any](l *operationList, after string, read func(ctx context.Conte
 	return err
 }
 
+// entities adds operations of entities and, if the page has room, continues with steps.
 func (l *operationList) entities(state, after string) error {
 	err := readPart(l, after, func(ctx context.Context, after string, limit int) ([]lifecycleengine.Pending, error) {
 		return lifecycleengine.Operations(ctx, l.api.engine, state, after, limit)
@@ -98,6 +99,7 @@ func (l *operationList) entities(state, after string) error {
 	return l.steps(state, "")
 }
 
+// steps adds uncertain steps of runs and, if the page has room, continues with contradicted operations.
 func (l *operationList) steps(state, after string) error {
 	if state != "" && state != "uncertain" {
 		return nil

@@ -411,7 +411,7 @@ func ackLeases(c *call, in *acksIn) (wire.Acked, error) {
 	return out, nil
 }
 
-// traceLease logs and counts a step of a lease that a client claimed by hand.
+// traceLease logs and counts what happened to a lease that a client claimed by hand.
 func (c *call) traceLease(what string, l *reactions.Lease, version int64) {
 	reactions.TalliesOf(c.api.engine).Trace(c.api.log, what, l, version)
 }
@@ -442,7 +442,7 @@ func failLease(c *call, in *failIn) (wire.FailedLease, error) {
 	b := in.Body
 	retryable := b.Retryable == nil || *b.Retryable
 	l := reactions.ByHand(at, in.Name, b.Stream, b.Epoch)
-	f, err := reactions.Fail(c.ctx(), c.doer(), x, l, -1, b.Message, retryable)
+	f, err := reactions.Fail(c.ctx(), c.doer(), x, l, -1, b.Message, retryable) // -1: the first event after the watermark failed
 	if err == nil {
 		c.traceLease(f.What(), l, l.Watermark)
 	}
@@ -473,6 +473,7 @@ func snoozeLease(c *call, in *snoozeIn) (wire.SnoozedLease, error) {
 	if err != nil {
 		return wire.SnoozedLease{}, err
 	}
+	// -1: the lease is of the whole stream.
 	dueAt, err := reactions.Snooze(c.ctx(), c.doer(), reactions.ByHand(at, in.Name, b.Stream, b.Epoch), -1, span(b.DelayMs))
 	return wire.SnoozedLease{NotBefore: shapes.At(dueAt)}, err
 }

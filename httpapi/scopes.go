@@ -365,6 +365,8 @@ func (c *call) watchScope(in *getScopeIn) error {
 		return err
 	}
 	return c.send(func(ctx context.Context, emit func(message) error) error {
+		// Watch says that there is a change, without decoding the state and without waiting for room. s.Get then reads
+		// the state.
 		for change, err := range scope.In[ignoredState](c.api.hf, in.Kind, in.ID).Watch(store.Gated(ctx, nil)) {
 			switch {
 			case ctx.Err() != nil:

@@ -204,16 +204,16 @@ func onlyFeed(err error) bool {
 
 // afterFeed runs f. The feed lags behind recent appends by a moment, so f runs again if it is refused only because of that.
 func (c *call) afterFeed(f func() error) error {
-	var late error
+	var lagging error // the refusal, if the feed is behind
 	err := c.await(feedWait, nil, func() (over bool, err error) {
-		if late = f(); onlyFeed(late) {
+		if lagging = f(); onlyFeed(lagging) {
 			return false, nil
 		}
-		err, late = late, nil
+		err, lagging = lagging, nil
 		return true, err
 	})
 	if err == nil {
-		err = late
+		err = lagging
 	}
 	return err
 }

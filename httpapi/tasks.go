@@ -128,7 +128,7 @@ func (c *call) offers(claim remote.Claim) (remote.Offers, error) {
 	return c.api.sources.Offers(c.ctx(), claim)
 }
 
-// serves refuses a handler that the API key is not restricted to.
+// serves refuses a handler that is not among those to which the API key is restricted.
 func (c *call) serves(handler string) error {
 	if c.key.Serves(handler) {
 		return nil

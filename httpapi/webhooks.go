@@ -108,11 +108,11 @@ func createWebhook(c *call, in *createWebhookIn) (wire.CreatedWebhook, error) {
 		return none, err
 	}
 	c.w.Header().Set("Location", table.Base+"webhooks/"+url.PathEscape(w.ID))
-	return c.sealed(w, secret), nil
+	return c.createdWebhook(w, secret), nil
 }
 
-// sealed returns a webhook with its new secret. The response stored for repetitions has none.
-func (c *call) sealed(w webhooks.Webhook, secret string) wire.CreatedWebhook {
+// createdWebhook returns a webhook with its new secret. The response stored for repetitions has none.
+func (c *call) createdWebhook(w webhooks.Webhook, secret string) wire.CreatedWebhook {
 	c.storeAs = wire.CreatedWebhook{Webhook: webhookOf(w)}
 	return wire.CreatedWebhook{Webhook: webhookOf(w), Secret: secret}
 }
@@ -154,7 +154,7 @@ func rotateWebhook(c *call, in *rotateWebhookIn) (wire.CreatedWebhook, error) {
 	if err != nil {
 		return none, err
 	}
-	return c.sealed(w, secret), nil
+	return c.createdWebhook(w, secret), nil
 }
 
 func deleteWebhook(c *call, in *webhookIn) (*struct{}, error) {

@@ -17,9 +17,9 @@ import (
 	"github.com/holdfast-go/holdfast/wire"
 )
 
-// notKept lists the headers that are not replayed: they belong to the moment or to the connection, or are secrets of
-// the client that got the first response.
-var notKept = []string{
+// notReplayed lists the headers that are not replayed: they belong to the moment or to the connection, or are secrets
+// of the client that got the first response.
+var notReplayed = []string{
 	"Set-Cookie", "Set-Cookie2", "Date", "Content-Length", "Connection", "Keep-Alive", "Proxy-Authenticate", "Proxy-Connection",
 	"Te", "Trailer", "Transfer-Encoding", "Upgrade", idempotency.ReplayedHeader, answerHeader,
 }
@@ -44,7 +44,7 @@ type buffer struct {
 	sent   http.Header // header at the time when the status was written
 	status int
 	body   bytes.Buffer
-	passed bool
+	passed bool // the response exceeded the limit and is passed through
 }
 
 func newBuffer(w http.ResponseWriter, limit int64) *buffer {
@@ -76,7 +76,7 @@ func (b *buffer) Write(p []byte) (int, error) {
 		return 0, http.ErrBodyNotAllowed
 	}
 	if !b.passed && int64(b.body.Len())+int64(len(p)) > b.limit {
-		b.typed(p)
+		b.setContentType(p)
 		b.pass()
 		b.passed = true
 	}
@@ -103,7 +103,7 @@ func (b *buffer) finish() {
 		b.WriteHeader(http.StatusOK)
 	}
 	if !b.passed {
-		b.typed(nil)
+		b.setContentType(nil)
 	}
 	b.header = b.sent
 }
@@ -111,8 +111,8 @@ func (b *buffer) finish() {
 // sniffed is the number of bytes that net/http uses to detect a content type.
 const sniffed = 512
 
-// typed sets the Content-Type as net/http would, so that a replay has the same.
-func (b *buffer) typed(more []byte) {
+// setContentType sets the Content-Type as net/http would, so that a replay has the same.
+func (b *buffer) setContentType(more []byte) {
 	_, set := b.sent["Content-Type"]
 	if set || b.sent.Get("Content-Encoding") != "" || b.body.Len()+len(more) == 0 {
 		return
@@ -129,6 +129,7 @@ func (b *buffer) send() {
 	}
 }
 
+// pass sends the headers, the status and the body so far.
 func (b *buffer) pass() {
 	h := b.w.Header()
 	clear(h)
@@ -137,13 +138,13 @@ func (b *buffer) pass() {
 	_, _ = b.w.Write(b.body.Bytes()) // on an error the client is gone, and there is no receiver for a report
 }
 
-// kept returns the stored form of the response.
-func (b *buffer) kept() []byte {
+// stored returns the stored form of the response.
+func (b *buffer) stored() []byte {
 	a := answer{Body: b.body.Bytes(), TooLarge: b.passed}
 	if a.TooLarge {
 		a.Body = nil
 	}
-	a.Headers = keptOf(b.sent, b.before)
+	a.Headers = replayedHeaders(b.sent, b.before)
 	text, err := json.Marshal(a)
 	if err != nil { // cannot happen: strings and bytes always marshal
 		panic(err)
@@ -151,9 +152,9 @@ func (b *buffer) kept() []byte {
 	return text
 }
 
-// keptOf returns the headers that the handler set and that are replayed.
-func keptOf(sent, before http.Header) http.Header {
-	drop := slices.Clone(notKept)
+// replayedHeaders returns the headers that the handler set and that are replayed.
+func replayedHeaders(sent, before http.Header) http.Header {
+	drop := slices.Clone(notReplayed)
 	for _, v := range sent.Values("Connection") {
 		for name := range strings.SplitSeq(v, ",") {
 			drop = append(drop, http.CanonicalHeaderKey(strings.TrimSpace(name)))

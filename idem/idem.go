@@ -183,25 +183,25 @@ func (g *guard) begin(w http.ResponseWriter, r *http.Request) (*idempotency.Flig
 	if err != nil || key == "" {
 		return f, err
 	}
-	scope := ""
+	user := ""
 	if !g.SharedKeys {
-		if scope = g.User(r); scope == "" {
+		if user = g.User(r); user == "" {
 			return nil, fault.New(fault.Auth, "the request has the header %s but no authenticated caller: authenticate, or send the request without the header", g.Header)
 		}
 	}
-	f.Name, f.Key, f.TTL = key, idempotency.Stored("idem", scope, key), g.TTL
+	f.Name, f.Key, f.TTL = key, idempotency.Stored("idem", user, key), g.TTL
 	f.Fingerprint, err = fingerprint(w, r, g.MaxBody)
 	return f, err
 }
 
-// run runs the handler for a request whose key is held. The client gets the response when it is recorded.
+// run runs the handler for a request that has the lease on its key. The client gets the response when it is recorded.
 func (g *guard) run(w http.ResponseWriter, r *http.Request, f *idempotency.Flight) {
 	out := newBuffer(w, g.MaxResponse)
 	if g.refused(out, r, f) && !f.Committed() {
 		out.send()
 		return
 	}
-	another, err := f.Record(r.Context(), out.status, out.kept())
+	another, err := f.Record(r.Context(), out.status, out.stored())
 	switch {
 	case err == nil || out.passed:
 	case another != nil: // another execution was faster, and a key has one response

@@ -76,6 +76,7 @@ func typed[E any](e lifecycleengine.Entity) (Entity[E], error) {
 	return p, nil
 }
 
+// shown returns the result of a call of the engine. It decodes the entity also beside an error.
 func shown[E any](e lifecycleengine.Entity, err error) (Entity[E], error) {
 	p, bad := typed[E](e)
 	if err == nil {
@@ -178,11 +179,11 @@ type Refusal struct {
 	Actor     string
 	Node      string // the node that refused it
 	Code      fault.Code
-	Version   int64  // the entity's version when it was refused: the refusal comes after that event and before the next
-	Operation string // the operation in progress or, for a late holder, its own
-	Epoch     int64  // the epoch of a late holder's lease
-	StandsFor int64  // the number of refusals that this one stands for: more than 1 only above 100 refusals per second
-	Detail    map[string]any
+	Version   int64          // the entity's version when it was refused: the refusal comes after that event and before the next
+	Operation string         // the operation in progress or, for a late holder, its own
+	Epoch     int64          // the epoch of a late holder's lease
+	StandsFor int64          // the number of refusals that this one stands for: more than 1 only above 100 refusals per second
+	Detail    map[string]any // the fields of the error
 	At        time.Time
 }
 

@@ -35,9 +35,9 @@ type Stuck struct {
 }
 
 // ModuleJanitor registers janitors for all lifecycles of a module, which their configs name as owning_module. Without
-// janitors, it selects the standard janitor. A janitor of the lifecycle itself comes first ([Lifecycle.RecoveredBy]). It also
-// applies to lifecycles that are published through the HTTP API. Pass it to [holdfast.Open], once for each module;
-// the order of the parts does not matter.
+// janitors, it selects the standard janitor. A janitor of the lifecycle itself comes first ([Lifecycle.RecoveredBy]).
+// ModuleJanitor also applies to lifecycles that are published through the HTTP API. Pass it to [holdfast.Open], once
+// for each module; the order of the parts does not matter.
 func ModuleJanitor(module string, by ...Janitor) holdfast.Part {
 	all := mapped(by, recovering)
 	return &moduleJanitor{engine.PreparedBy(func(e *engine.Engine) error { return lifecycleengine.CoverModule(e, module, all...) })}

@@ -1,6 +1,6 @@
 // Package lifecycle moves entities through statuses: closing a bill, applying a payment, regenerating an invoice. A
 // config declares the steps between the statuses, the requesters that may fire each step, and the steps that are
-// claimed. A claimed step keeps the entity in a transient status while its body runs. If two requesters fire
+// claimed. A claimed step keeps the entity in a claim status while its body runs. If two requesters fire
 // concurrently, only one of them proceeds. The other gets an error, before any code runs, because an operation is
 // already in progress.
 //
@@ -52,6 +52,7 @@ type Lifecycle[E any] struct {
 	bad   error // invalid handler options
 }
 
+// checked makes [holdfast.Open] check the part before it registers any part.
 type checked = engine.Checked
 
 // Parse reads a config in JSON or YAML. The error lists every violation that can be found without the handlers, in
@@ -75,7 +76,7 @@ func MustParse[E any](config []byte) *Lifecycle[E] {
 	return l
 }
 
-// Name returns the name of the lifecycle, which is the config's workflow.
+// Name returns the name of the lifecycle, which is the field "workflow" of the config.
 func (l *Lifecycle[E]) Name() string { return l.inner.Name() }
 
 // Action sets the function that executes a step. It runs without an open transaction: it writes to the database

@@ -80,8 +80,8 @@ func Resolve(ctx context.Context, e *holdfast.Engine, id string, known []holdfas
 
 // Release ends an operation that is due or leased, without its holder: the entity returns to the status that the step
 // started from. The holder can write nothing more; its code may still run until it notices. If an effect of
-// the operation has begun and is not known as not done, or if the operation is uncertain, nothing is changed and the error is
-// [holdfast.ErrEffectUnresolved]. Release returns the operation, or nil if it has ended.
+// the operation has happened or may have happened, or if the operation is uncertain, nothing is changed and the error
+// is [holdfast.ErrEffectUnresolved]. Release returns the operation, or nil if it has ended.
 func Release(ctx context.Context, e *holdfast.Engine, id, reason string, o ...ReleaseOption) (*Operation, error) {
 	with := lease.Release{Reason: reason}
 	for _, option := range o {

@@ -47,8 +47,8 @@ func Calls(c Caller) holdfast.Part {
 		if c == nil {
 			return fault.New(fault.Validation, "run.Calls needs a Caller, got nil")
 		}
-		maintenanceOf(engine.Of(e)).replace(runengine.CallHandler, &handler{body: callBody{c}.call})
-		maintenanceOf(engine.Of(e)).start()
+		serviceOf(engine.Of(e)).replace(runengine.CallHandler, &handler{body: callBody{c}.call})
+		serviceOf(engine.Of(e)).start()
 		return nil
 	})
 }

@@ -35,8 +35,8 @@ type handler struct {
 // Step is a step of a definition. [Task], [Wait] and the other step functions create steps.
 type Step struct {
 	spec   workflow.Step
-	own    *handler
-	behind bool
+	own    *handler // the step's own function, or nil
+	behind bool     // [RecordBehind]
 	bad    error
 }
 
@@ -93,6 +93,7 @@ func MustParse(data []byte) *Definition {
 	return d
 }
 
+// checked checks the definition, unless it has an error already, and returns it.
 func (d *Definition) checked() *Definition {
 	if d.bad == nil {
 		// Parse the JSON form, so that definitions in Go and in JSON pass the same checks.
@@ -136,6 +137,7 @@ func (d *Definition) JSON() json.RawMessage { return d.def.JSON() }
 func Handle[I, O any](d *Definition, name string, f func(context.Context, I) (O, error), o ...StepOption) *Definition {
 	s := made(Step{own: &handler{body: bodyOf(f)}}, o)
 	d.handlers[name] = s.own
+	// made has copied these options to s.own. Whatever else is set in s.spec is an option that Handle does not accept.
 	s.spec.Safety, s.spec.OnUnknown, s.spec.Timeout = "", "", 0
 	switch {
 	case d.bad != nil:
@@ -150,7 +152,7 @@ func Handle[I, O any](d *Definition, name string, f func(context.Context, I) (O,
 }
 
 // Task is a step that runs a function. f gets the run's input, unless [Input] sets another input. The result of f is
-// the step's output. If its worker crashes, or f returns an error, f runs again: use [Idempotent], [Transactional],
+// the step's output. If the node crashes, or f returns an error, f runs again: use [Idempotent], [Transactional],
 // [Journaled] or [Opaque] to declare how safe that is. Without a declaration, a task is treated as idempotent.
 func Task[I, O any](name string, f func(context.Context, I) (O, error), o ...StepOption) Step {
 	return made(Step{spec: workflow.Step{Name: name, Type: workflow.Task}, own: &handler{body: bodyOf(f)}}, o)
@@ -205,6 +207,7 @@ func Fire(name, lifecycle, entity, step, requester string, o ...StepOption) Step
 	return made(Step{spec: workflow.Step{Name: name, Type: workflow.Transition, Lifecycle: lifecycle, Entity: text(entity), StepKey: step, Requester: requester}}, o)
 }
 
+// made applies the options to a step, copies those of its own function to it, and checks their combination.
 func made(s Step, o []StepOption) Step {
 	for _, option := range o {
 		option.set(&s)
@@ -266,16 +269,16 @@ func Timeout(d time.Duration) StepOption {
 // Input sets the input of a step: a value that is encoded as JSON, in which a string that begins
 // with = is an expression.
 func Input(v any) StepOption {
-	return StepOption{func(s *Step) { s.spec.Input = s.kept("input", v) }}
+	return StepOption{func(s *Step) { s.spec.Input = s.encoded("input", v) }}
 }
 
 // Body sets the body that a [Call] sends. The body may contain expressions, as described for [Input].
 func Body(v any) StepOption {
-	return StepOption{func(s *Step) { s.spec.Body = s.kept("body", v) }}
+	return StepOption{func(s *Step) { s.spec.Body = s.encoded("body", v) }}
 }
 
-// kept encodes a value as JSON and records an encoding error on the step.
-func (s *Step) kept(what string, v any) workflow.Value {
+// encoded encodes a value as JSON and records an encoding error on the step.
+func (s *Step) encoded(what string, v any) workflow.Value {
 	data, err := json.Marshal(v)
 	if err != nil {
 		s.bad = fault.New(fault.Validation, "the %s cannot be encoded as JSON: %v", what, err)
@@ -298,10 +301,10 @@ func Header(name, value string) StepOption {
 // Idempotent declares that it is safe to run a step again.
 func Idempotent() StepOption { return safety("idempotent") }
 
-// RecordBehind lets an [Idempotent] task be recorded while the next one already runs, if that is declared RecordBehind
-// too. A run of several quick tasks then needs fewer commits. After a crash, tasks whose end was not recorded yet run
-// again, at most the last 16; if the first of them returns another output this time, the later ones get that. Any other
-// step, an effect, [WriteTx] and the end of the run wait until everything before them is recorded.
+// RecordBehind lets an [Idempotent] task be recorded while the next one already runs, if the next one is declared
+// RecordBehind too. A run of several quick tasks then needs fewer commits. After a crash, tasks whose end was not
+// recorded yet run again, at most the last 16; if the first of them returns another output this time, the later ones
+// get that. Any other step, an effect, [WriteTx] and the end of the run wait until everything before them is recorded.
 //
 // RecordBehind belongs to the program and not to the stored definition: it can be added and removed without a new
 // version. Without Idempotent, and for a step without a function, [holdfast.Open] and [Definition.Start] return

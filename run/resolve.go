@@ -91,10 +91,10 @@ func Resolve(ctx context.Context, e *holdfast.Engine, operation string, known []
 }
 
 // Release ends the lease of a step, identified by its operation ([Visit.Operation]), without its holder, and returns the
-// run. The step is due again at once and does not count an attempt; if the run is to be cancelled, it is. The holder can write
-// nothing more; its code may still run until it notices. If the outcome of an effect is unknown, nothing is changed and
-// the error is [holdfast.ErrEffectUnresolved]; if the step is not leased, it is [holdfast.ErrConflict]. The audit records the
-// reason.
+// run. The step is due again at once and does not count an attempt; if a cancellation of the run was requested, the run
+// is cancelled. The holder can write nothing more; its code may still run until it notices. If the outcome of an effect
+// is unknown, nothing is changed and the error is [holdfast.ErrEffectUnresolved]; if the step is not leased, it is
+// [holdfast.ErrConflict]. The audit records the reason.
 func Release(ctx context.Context, e *holdfast.Engine, operation, reason string, o ...ReleaseOption) (Run, error) {
 	with := lease.Release{Reason: reason}
 	for _, option := range o {

@@ -110,12 +110,12 @@ func (d *Definition) Start(ctx context.Context, doer holdfast.Doer, input any, o
 	return public(l.Run), created, err
 }
 
-// localOf returns the run state of an engine, or of the engine of a transaction.
+// localOf returns what an engine, or the engine of a transaction, keeps in memory for its runs.
 func localOf(d store.Doer) *runengine.Local {
 	if tx, inside := d.(*store.Tx); inside {
 		return runengine.LocalOf(tx)
 	}
-	return maintenanceOf(d.(*engine.Engine)).Local
+	return serviceOf(d.(*engine.Engine)).Local
 }
 
 // Get returns a run, or [holdfast.ErrNotFound].
@@ -320,8 +320,10 @@ type ActorOption struct{ actor string }
 // By sets the actor that the history records.
 func By(actor string) ActorOption { return ActorOption{actor} }
 
-// Decide decides an approval request. Only the first decision counts. A different or late decision returns
-// [holdfast.ErrConflict]. A decision needs an actor ([By]); without one it returns [holdfast.ErrValidation]. A requester that the approval request does not name gets [holdfast.ErrForbidden].
+// Decide decides an approval request. Only the first decision counts. A different decision, or one that comes after the
+// request has expired or the run has moved on, returns [holdfast.ErrConflict]. A decision needs an actor ([By]);
+// without one it returns [holdfast.ErrValidation]. A requester that the approval request does not name gets
+// [holdfast.ErrForbidden].
 func Decide(ctx context.Context, d holdfast.Doer, approval string, v Decision, o ...ActorOption) (ApprovalRequest, error) {
 	x := runengine.Decision{Decision: string(v.Status), May: func(requesters []string) error {
 		if len(requesters) == 0 || slices.Contains(requesters, v.Requester) {
@@ -411,7 +413,7 @@ type workKey struct{}
 
 // work is one attempt of a task.
 type work struct {
-	live    *runengine.ClaimedStep
+	step    *runengine.ClaimedStep
 	patches [][]byte
 	commits []runengine.Commit
 }
@@ -427,7 +429,7 @@ func Of(ctx context.Context) (Info, bool) {
 	if w == nil {
 		return Info{}, false
 	}
-	l := w.live
+	l := w.step
 	return Info{Run: l.Run.ID, Key: l.Run.Key, Step: l.Step.Name, Visit: int(l.Step.Visit), Attempt: int(l.Step.Attempts), Operation: l.Operation(), Input: l.Run.Input, State: l.Run.State}, true
 }
 
@@ -469,7 +471,7 @@ func bodyOf[I, O any](f func(context.Context, I) (O, error)) runengine.Body {
 		if err := json.Unmarshal(l.Step.Input, &input); err != nil {
 			return runengine.Done{}, holdfast.NonRetryable(fault.New(fault.Validation, "the input of step %q does not match the input type of its task: %v", l.Step.Name, err))
 		}
-		w := &work{live: l}
+		w := &work{step: l}
 		output, err := f(context.WithValue(ctx, workKey{}, w), input)
 		if err != nil {
 			return runengine.Done{}, err

@@ -23,9 +23,9 @@ import (
 // parallel is the default number of steps that a node runs at once.
 const parallel = 96
 
-// maintenance serves the runs of an engine: it runs their steps, releases leases that a crash
+// service serves the runs of an engine: it runs their steps, releases leases that a crash
 // left behind, and deletes runs whose retention has ended.
-type maintenance struct {
+type service struct {
 	engine *engine.Engine
 	*runengine.Local
 	once sync.Once
@@ -35,17 +35,17 @@ type maintenance struct {
 	known    map[string]runengine.Handled // settings of the handlers; copied on write, never changed
 }
 
-type maintenanceKey struct{}
+type serviceKey struct{}
 
-func maintenanceOf(e *engine.Engine) *maintenance {
+func serviceOf(e *engine.Engine) *service {
 	local := runengine.LocalOf(e)
-	return e.Shared(maintenanceKey{}, func() any {
-		k := &maintenance{engine: e, Local: local, handlers: make(map[string]*handler), known: make(map[string]runengine.Handled)}
+	return e.Shared(serviceKey{}, func() any {
+		k := &service{engine: e, Local: local, handlers: make(map[string]*handler), known: make(map[string]runengine.Handled)}
 		k.Executor.Later, k.Handled = k.later, k.all
 		k.Worker = &runengine.Worker{Engine: e, Executor: k.Executor, Hub: e.Hub(), Log: e.Log(), Name: e.Node(), Handlers: k.all, Ticks: true,
 			Topics: []string{runengine.Topic(""), runengine.Made}, Body: k.body, MaxConcurrency: parallel}
 		return k
-	}).(*maintenance)
+	}).(*service)
 }
 
 // Lease sets the duration of the lease on a run's step. A crash is detected when the lease expires. While the
@@ -56,7 +56,7 @@ func Lease(d time.Duration) holdfast.Part {
 		if d != 0 && d < shortestLease || d > 24*time.Hour {
 			return fault.New(fault.Validation, "the lease on run steps must be between %s and 24h, got %s", shortestLease, d)
 		}
-		maintenanceOf(engine.Of(e)).Worker.Lease = d
+		serviceOf(engine.Of(e)).Worker.Lease = d
 		return nil
 	})
 }
@@ -68,7 +68,7 @@ func MaxWorkers(n int) holdfast.Part {
 		if n < 0 {
 			return fault.New(fault.Validation, "MaxWorkers must not be negative, got %d", n)
 		}
-		maintenanceOf(engine.Of(e)).Worker.MaxConcurrency = cmp.Or(n, parallel)
+		serviceOf(engine.Of(e)).Worker.MaxConcurrency = cmp.Or(n, parallel)
 		return nil
 	})
 }
@@ -85,19 +85,20 @@ const shortestLease = 100 * time.Millisecond
 // farOff is the delay from which on no timer is set: the regular polls find the work.
 const farOff = time.Minute
 
-func (k *maintenance) later(d time.Duration) {
+// later wakes the worker after a delay.
+func (k *service) later(d time.Duration) {
 	if d < farOff {
 		time.AfterFunc(d+time.Millisecond, func() { k.engine.Hub().Wake([]string{runengine.Topic(""), runengine.Made}) })
 	}
 }
 
 // start starts the worker, the sweep and the wake-up loop, once.
-func (k *maintenance) start() {
+func (k *service) start() {
 	k.once.Do(func() {
 		k.addDefault(runengine.TransitionHandler, &handler{Handled: runengine.Handled{Safety: "idempotent"}, body: k.transition})
 		k.engine.Background(k.Worker.Run)
 		k.engine.Serves(k.Worker.WorkKinds)
-		k.engine.Steps(k.Worker.WorkKinds, k.Worker.Step)
+		k.engine.Steps(k.Worker.WorkKinds, k.Worker.Step) // for tests that step the loops: holdfasttest.Settle
 		k.engine.Sweep("runs", k.sweep, wake.WorkKind{Kind: wake.HeldStep}, wake.WorkKind{Kind: wake.OldRun})
 		k.engine.Background(k.rouse)
 	})
@@ -112,7 +113,7 @@ const (
 // rouse wakes runs that wait although their signal has arrived. This program never leaves a run
 // in that state, so the check is slow on purpose: it is not a sweep of the janitor, and an idle
 // node runs one statement a minute for it.
-func (k *maintenance) rouse(ctx context.Context) {
+func (k *service) rouse(ctx context.Context) {
 	for {
 		woken, err := store.Sweep(ctx, k.engine, func(at store.Partition) (int, error) { return k.rouseShard(ctx, at.Shard) })
 		if woken > 0 {
@@ -127,7 +128,7 @@ func (k *maintenance) rouse(ctx context.Context) {
 	}
 }
 
-func (k *maintenance) rouseShard(ctx context.Context, shard int16) (woken int, err error) {
+func (k *service) rouseShard(ctx context.Context, shard int16) (woken int, err error) {
 	for at := (runengine.Inbox{}); ; {
 		n, next, failed := k.Executor.Rouse(ctx, k.engine, shard, at)
 		woken, err = woken+n, errors.Join(err, failed)
@@ -139,7 +140,7 @@ func (k *maintenance) rouseShard(ctx context.Context, shard int16) (woken int, e
 }
 
 // sweep ends expired leases and deletes runs whose retention has ended.
-func (k *maintenance) sweep(ctx context.Context) (freed int, err error) {
+func (k *service) sweep(ctx context.Context) (freed int, err error) {
 	return store.Sweep(ctx, k.engine, func(at store.Partition) (int, error) {
 		n, err := k.Executor.Expire(ctx, k.engine, at)
 		gone, failed := runengine.Prune(ctx, k.engine, at)
@@ -149,7 +150,7 @@ func (k *maintenance) sweep(ctx context.Context) (freed int, err error) {
 
 // all returns the handlers of this node. Transitions are included only if the engine has
 // lifecycles.
-func (k *maintenance) all() map[string]runengine.Handled {
+func (k *service) all() map[string]runengine.Handled {
 	fires := transition.On(k.engine) != nil
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -163,7 +164,7 @@ func (k *maintenance) all() map[string]runengine.Handled {
 
 // add registers a handler. For a second handler under the same name it returns
 // [fault.Conflict].
-func (k *maintenance) add(name string, h *handler) error {
+func (k *service) add(name string, h *handler) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.handlers[name] != nil && k.handlers[name] != h {
@@ -177,24 +178,24 @@ func (k *maintenance) add(name string, h *handler) error {
 }
 
 // addDefault registers a handler, unless the name has one already.
-func (k *maintenance) addDefault(name string, h *handler) {
+func (k *service) addDefault(name string, h *handler) {
 	k.mu.Lock()
 	there := k.handlers[name] != nil
 	k.mu.Unlock()
 	if !there {
-		_ = k.add(name, h) // a concurrent call registered one first
+		_ = k.add(name, h) // an error means that a concurrent call registered one first
 	}
 }
 
 // replace registers a handler in place of an earlier one.
-func (k *maintenance) replace(name string, h *handler) {
+func (k *service) replace(name string, h *handler) {
 	k.mu.Lock()
 	delete(k.handlers, name)
 	k.mu.Unlock()
 	_ = k.add(name, h) // cannot conflict: the old one was removed
 }
 
-func (k *maintenance) body(ctx context.Context, l *runengine.ClaimedStep) (runengine.Done, error) {
+func (k *service) body(ctx context.Context, l *runengine.ClaimedStep) (runengine.Done, error) {
 	k.mu.Lock()
 	h := k.handlers[l.Step.Handler]
 	k.mu.Unlock()
@@ -211,7 +212,7 @@ func (d *Definition) Register(_ context.Context, e *holdfast.Engine) error {
 	if d.bad != nil {
 		return fmt.Errorf("definition %s: %w", d.ID(), d.bad)
 	}
-	k := maintenanceOf(engine.Of(e))
+	k := serviceOf(engine.Of(e))
 	for name, h := range d.handlers {
 		if err := k.add(name, h); err != nil {
 			return err
@@ -226,13 +227,13 @@ func (d *Definition) Register(_ context.Context, e *holdfast.Engine) error {
 // [holdfast.Open].
 func Maintenance() holdfast.Part {
 	return part(func(e *holdfast.Engine) error {
-		maintenanceOf(engine.Of(e)).start()
+		serviceOf(engine.Of(e)).start()
 		return nil
 	})
 }
 
 // transition fires a step of a lifecycle.
-func (k *maintenance) transition(ctx context.Context, l *runengine.ClaimedStep) (runengine.Done, error) {
+func (k *service) transition(ctx context.Context, l *runengine.ClaimedStep) (runengine.Done, error) {
 	var f transition.Request
 	if err := json.Unmarshal(l.Step.Input, &f); err != nil {
 		return runengine.Done{}, holdfast.NonRetryable(err)
@@ -247,7 +248,7 @@ func Retention(retention time.Duration) holdfast.Part {
 		if retention < 0 {
 			return fault.New(fault.Validation, "the retention of runs must not be negative, got %s", retention)
 		}
-		maintenanceOf(engine.Of(e)).Executor.Retention = retention
+		serviceOf(engine.Of(e)).Executor.Retention = retention
 		return nil
 	})
 }

@@ -26,7 +26,7 @@ type store struct {
 	folder string // empty, or ends with a slash
 }
 
-// valid reports whether [batch.FileStore] would accept the name too.
+// valid reports whether a name is a relative path without .. elements, backslashes and NUL.
 func valid(name string) bool {
 	clean := path.Clean(name)
 	return fs.ValidPath(clean) && clean != "." && !strings.ContainsAny(name, "\\\x00") &&

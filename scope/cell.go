@@ -16,7 +16,7 @@ type cell struct {
 	ends    int64  // expiry in Unix milliseconds, 0 for never
 }
 
-// none returns the cell of a scope that never existed, in a store whose next version is floor.
+// none returns the cell of a scope that does not exist, and whose first version will be floor.
 func none(floor int64) cell { return cell{version: floor - 1} }
 
 func (c cell) alive(now time.Time) bool {
@@ -48,10 +48,10 @@ func (c cell) next(state []byte, ttl time.Duration, now time.Time) cell {
 	return n
 }
 
-// change is a verb applied to a cell. It does not modify the cell that it gets.
+// change returns the cell after an edit, a put or a removal. It does not modify the cell that it gets.
 type change func(c cell, now time.Time) (cell, answer)
 
-// answer is the result of a verb.
+// answer is the result of a change.
 type answer struct {
 	scope   scopestore.Scope
 	changed bool
@@ -113,20 +113,20 @@ type cells interface {
 	change(ctx context.Context, kind, id string, f change) (answer, error)
 }
 
-// ownVerbs implements the verbs of stores that are made of cells.
-type ownVerbs struct{ cells }
+// cellVerbs implements edit, put and remove of [backend] for stores that are made of cells.
+type cellVerbs struct{ cells }
 
-func (v ownVerbs) edit(ctx context.Context, a scopestore.EditArgs) (scopestore.Edited, error) {
+func (v cellVerbs) edit(ctx context.Context, a scopestore.EditArgs) (scopestore.Edited, error) {
 	got, err := v.change(ctx, a.Kind, a.ID, edits(a))
 	return scopestore.Edited{Scope: got.scope, Changed: got.changed}, err
 }
 
-func (v ownVerbs) put(ctx context.Context, a scopestore.PutArgs) (scopestore.Scope, error) {
+func (v cellVerbs) put(ctx context.Context, a scopestore.PutArgs) (scopestore.Scope, error) {
 	got, err := v.change(ctx, a.Kind, a.ID, puts(a))
 	return got.scope, err
 }
 
-func (v ownVerbs) remove(ctx context.Context, a scopestore.DeleteArgs) (scopestore.Scope, error) {
+func (v cellVerbs) remove(ctx context.Context, a scopestore.DeleteArgs) (scopestore.Scope, error) {
 	got, err := v.change(ctx, a.Kind, a.ID, removes(a))
 	return got.scope, err
 }

@@ -17,7 +17,7 @@ func shared(p *store.Directory) *state {
 	return p.Shared(stateKey{}, func() any { return new(state) }).(*state)
 }
 
-// verbs implements the verbs in a database, on an engine or in a transaction.
+// verbs implements get, edit, put and remove of [backend] in a database, on an engine or in a transaction.
 type verbs struct {
 	doer   store.Doer
 	common *state

@@ -17,7 +17,7 @@
 //		return c, nil
 //	})
 //
-// The verbs are the same wherever the state is stored: in an engine's database or inside one of its
+// The calls are the same wherever the state is stored: in an engine's database or inside one of its
 // transactions ([In]), in memory ([Memory], [MemoryStore]), or in files ([FileStore]).
 //
 // # How a change is made

@@ -29,7 +29,7 @@ import (
 // new one. The folder must be on a file system that supports locks (not every network file system does).
 func FileStore(dir string, kinds ...Kind) (*Store, error) {
 	f := &fileBackend{dir: dir, hub: wake.NewHub(), piles: make(map[container]*pile)}
-	f.ownVerbs = ownVerbs{f}
+	f.cellVerbs = cellVerbs{f}
 	if err := f.common.declare(kinds); err != nil {
 		return nil, err
 	}
@@ -57,7 +57,7 @@ const (
 
 // fileBackend stores scopes in files.
 type fileBackend struct {
-	ownVerbs
+	cellVerbs
 	dir    string
 	common state
 	hub    *wake.Hub
@@ -149,6 +149,7 @@ func (f *fileBackend) add(at container, call *fileCall) {
 	go f.serve(at)
 }
 
+// withdraw removes a waiting call. It returns false if the call is already taken.
 func (f *fileBackend) withdraw(at container, call *fileCall) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()

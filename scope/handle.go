@@ -46,10 +46,10 @@ type handle struct {
 	given    settings
 }
 
-// begin checks the options of a handle and bounds a change by its budget. theirs says that the
-// program's own code sees the context.
-func (h *handle) begin(ctx context.Context, theirs bool) (in context.Context, end func(), s settings, err error) {
-	s = h.backend.state().settle(h.kind, h.given)
+// begin checks the options of a handle and bounds a change by its budget. callback says that a
+// function of the program gets the context.
+func (h *handle) begin(ctx context.Context, callback bool) (in context.Context, end func(), s settings, err error) {
+	s = h.backend.state().withDefaults(h.kind, h.given)
 	for _, err := range []error{checkNames(h.kind, h.id), s.bad, checkTTL(s.TTL), events.CheckMeta(s.meta), h.backend.ready(ctx), ctx.Err()} {
 		if err != nil {
 			return ctx, func() {}, s, err
@@ -65,7 +65,7 @@ func (h *handle) begin(ctx context.Context, theirs bool) (in context.Context, en
 	if s.Budget < 0 || !h.backend.traits().queued {
 		return ctx, func() {}, s, nil
 	}
-	if theirs { // their code expects an ordinary context with a deadline
+	if callback { // it expects an ordinary context with a deadline
 		in, end = context.WithTimeoutCause(ctx, s.Budget, errBudget)
 	} else {
 		in, end = h.backend.state().alarm.Within(ctx, s.Budget, errBudget)
@@ -138,7 +138,7 @@ func (h *handle) none() found {
 
 // change makes a change in its turn, within its budget.
 func (h *handle) change(ctx context.Context, alone bool, make func(context.Context, settings) (found, error)) (found, error) {
-	ctx, end, s, err := h.begin(ctx, alone)
+	ctx, end, s, err := h.begin(ctx, alone) // only a change that needs exclusive access may run a function of the program
 	defer end()
 	if err != nil {
 		return found{}, err

@@ -25,13 +25,13 @@ func MemoryStore(kinds ...Kind) (*Store, error) {
 
 func newMemory() *memoryBackend {
 	m := &memoryBackend{cells: make(map[container]cell), floors: make(map[container]int64), hub: wake.NewHub()}
-	m.ownVerbs = ownVerbs{m}
+	m.cellVerbs = cellVerbs{m}
 	return m
 }
 
 // memoryBackend stores scopes in memory. Callers queue, so no writer is ever faster than another.
 type memoryBackend struct {
-	ownVerbs
+	cellVerbs
 	common state
 	hub    *wake.Hub
 
@@ -39,7 +39,7 @@ type memoryBackend struct {
 	cells  map[container]cell
 	floors map[container]int64 // by kind: higher than every version of a dropped scope
 	busy   int                 // writes since the last sweep
-	kept   int                 // scopes left after the last sweep
+	left   int                 // scopes left after the last sweep
 }
 
 func (m *memoryBackend) state() *state               { return &m.common }
@@ -73,7 +73,7 @@ func (m *memoryBackend) change(ctx context.Context, kind, id string, f change) (
 	if !got.changed {
 		return got, got.err
 	}
-	m.keep(at, next, now)
+	m.save(at, next, now)
 	m.hub.WakeHere(scopestore.Topic(kind, id))
 	return got, nil
 }
@@ -87,7 +87,7 @@ func (m *memoryBackend) cell(at container) cell {
 	return none(m.floors[at.kindOf()])
 }
 
-func (m *memoryBackend) keep(at container, c cell, now time.Time) {
+func (m *memoryBackend) save(at container, c cell, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.cells[at] = c; c.state == nil {
@@ -107,7 +107,7 @@ func (m *memoryBackend) drop(at container, c cell) {
 // 1,000 more). So each write costs about as much as reading two scopes, and at most half of the
 // stored scopes expired long ago. REQUIRES: mu
 func (m *memoryBackend) sweep(now time.Time) {
-	if m.busy++; m.busy <= m.kept+1000 {
+	if m.busy++; m.busy <= m.left+1000 {
 		return
 	}
 	m.busy = 0
@@ -116,7 +116,7 @@ func (m *memoryBackend) sweep(now time.Time) {
 			m.drop(at, c)
 		}
 	}
-	m.kept = len(m.cells)
+	m.left = len(m.cells)
 }
 
 func (m *memoryBackend) watch(kind, id string) watching {

@@ -121,6 +121,7 @@ func graft(state, before, after []byte) ([]byte, error) {
 	return next, nil
 }
 
+// grafted is graft for a document of any type that differs between before and after.
 func grafted(state, before, after []byte) ([]byte, error) {
 	if next, ok, err := graftedList(state, before, after); ok || err != nil {
 		return next, err
@@ -165,7 +166,7 @@ func grafted(state, before, after []byte) ([]byte, error) {
 // graftedList applies graft to lists. Unchanged items stay as they are written, even if they
 // moved. A changed item keeps its unknown fields only if it can be matched to its old self
 // ([recognized]); otherwise they are dropped, because it might get those of another item. It
-// returns false if one of the documents is not a list.
+// returns false if one of the documents is not a list, or if state has another number of items than before.
 func graftedList(state, before, after []byte) (next []byte, ok bool, err error) {
 	s, okS := items(state)
 	b, okB := items(before)
@@ -236,33 +237,33 @@ func recognized(b, a []json.RawMessage, from, changed, gone []int) {
 		from[changed[0]] = gone[0]
 		return
 	}
-	was, is := signs(b), signs(a)
+	was, is := fingerprintsOf(b), fingerprintsOf(a)
 	left := make(map[int]bool, len(gone))
 	for _, j := range gone {
 		left[j] = true
 	}
 	for _, kind := range []byte{'i', '"', '0'} {
-		claims := make(map[int]int) // gone item by changed item; -1 if several match
-		named := make(map[int]int)  // number of claims per gone item
+		matches := make(map[int]int) // gone item by changed item; -1 if several match
+		matched := make(map[int]int) // number of changed items that match a gone item
 		for _, i := range changed {
 			if from[i] >= 0 {
 				continue
 			}
-			for sign := range is.of[i] {
-				j, known := was.only[sign]
-				if _, mine := is.only[sign]; sign[0] != kind || !known || !mine || !left[j] || was.id[j] != "" && is.id[i] != "" && was.id[j] != is.id[i] {
+			for print := range is.of[i] {
+				j, known := was.only[print]
+				if _, mine := is.only[print]; print[0] != kind || !known || !mine || !left[j] || was.id[j] != "" && is.id[i] != "" && was.id[j] != is.id[i] {
 					continue
 				}
-				if other, claimed := claims[i]; claimed && other != j {
+				if other, again := matches[i]; again && other != j {
 					j = -1
-				} else if !claimed {
-					named[j]++
+				} else if !again {
+					matched[j]++
 				}
-				claims[i] = j
+				matches[i] = j
 			}
 		}
-		for i, j := range claims {
-			if j >= 0 && named[j] == 1 {
+		for i, j := range matches {
+			if j >= 0 && matched[j] == 1 {
 				from[i] = j
 				delete(left, j)
 			}
@@ -278,7 +279,7 @@ type fingerprints struct {
 	only map[string]int // item by fingerprint, if only one item has it
 }
 
-func signs(all []json.RawMessage) fingerprints {
+func fingerprintsOf(all []json.RawMessage) fingerprints {
 	m := fingerprints{of: make([]map[string]bool, len(all)), id: make([]string, len(all)), only: make(map[string]int)}
 	twice := make(map[string]bool)
 	for i, item := range all {
@@ -296,15 +297,15 @@ func signs(all []json.RawMessage) fingerprints {
 				m.of[i]["i"+string(value)] = true
 			}
 		}
-		for sign := range m.of[i] {
-			if _, known := m.only[sign]; known {
-				twice[sign] = true
+		for print := range m.of[i] {
+			if _, known := m.only[print]; known {
+				twice[print] = true
 			}
-			m.only[sign] = i
+			m.only[print] = i
 		}
 	}
-	for sign := range twice {
-		delete(m.only, sign)
+	for print := range twice {
+		delete(m.only, print)
 	}
 	return m
 }

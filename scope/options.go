@@ -132,9 +132,9 @@ func (h *state) declare(kinds []Kind) error {
 	return nil
 }
 
-// settle fills in the settings that a handle leaves open, from its kind and then from the
+// withDefaults fills in the settings that a handle leaves open, from its kind and then from the
 // defaults.
-func (h *state) settle(kind string, s settings) settings {
+func (h *state) withDefaults(kind string, s settings) settings {
 	h.mu.Lock()
 	k := h.kinds[kind]
 	h.mu.Unlock()

@@ -135,7 +135,7 @@ func (s Scope[T]) fits(op scopestore.Op, invalid error) error {
 	if invalid != nil {
 		return invalid
 	}
-	alone := op.Alone()
+	alone := op.Alone() // the state after the edit if the state before was empty
 	if alone == nil || ruled(reflect.TypeFor[T]()) {
 		return nil
 	}

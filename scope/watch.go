@@ -79,7 +79,7 @@ func watch[T any](ctx context.Context, w watching, get func(context.Context) (Sn
 			return nil
 		}
 		seen = version
-		w.park(ctx, seen)
+		w.waitAfter(ctx, seen)
 	}
 }
 
@@ -89,8 +89,8 @@ func passing(err error) bool {
 	return !ok || f.Code == fault.Unavailable
 }
 
-// park waits for changes after a version was seen, and delegates polling meanwhile if possible.
-func (w *watching) park(ctx context.Context, seen int64) {
+// waitAfter waits for changes after a version was seen, and delegates polling meanwhile if possible.
+func (w *watching) waitAfter(ctx context.Context, seen int64) {
 	if w.rest != nil {
 		if due, end, ok := w.rest(ctx, seen); ok {
 			defer end()

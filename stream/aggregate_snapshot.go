@@ -46,7 +46,7 @@ func (a *Aggregate[S]) beginAtSnapshot(ctx context.Context, d holdfast.Doer, non
 		return none, nil, err
 	}
 	s := folded[S]{stream: none.stream, version: Version(found.Version)}
-	if !decodeKept(found.Data, &s.state) {
+	if !decodeSnapshot(found.Data, &s.state) {
 		return none, nil, nil
 	}
 	page, err := a.read(ctx, d, s.stream, s.version)
@@ -56,9 +56,9 @@ func (a *Aggregate[S]) beginAtSnapshot(ctx context.Context, d holdfast.Doer, non
 	return s, page, nil
 }
 
-// decodeKept rejects a state with fields that S does not have: it had another form when it was
-// stored, under the same codec by mistake.
-func decodeKept(data []byte, state any) bool {
+// decodeSnapshot decodes the state of a snapshot. It returns false for a state with fields that S does not have: it had
+// another form when it was stored, under the same codec by mistake.
+func decodeSnapshot(data []byte, state any) bool {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.DisallowUnknownFields()
 	return dec.Decode(state) == nil
@@ -75,6 +75,7 @@ var (
 	textMarshaler = reflect.TypeFor[encoding.TextMarshaler]()
 )
 
+// carried returns an error if JSON does not preserve all values of a type.
 func carried(t reflect.Type, seen map[reflect.Type]bool) error {
 	if seen[t] || marshalsItself(t) {
 		return nil

@@ -88,7 +88,7 @@ type Closed struct {
 }
 
 // Close closes a stream. Every append that was acknowledged before the close is part of the archived or exported
-// stream. Every later append returns [ErrClosed].
+// stream. Every later append returns [ErrClosed], except that a stream accepts events again after a [Restart].
 //
 // Every reaction that follows the stream must have handled all events that it selects, and must hold no lease on the
 // stream. Otherwise the error is [holdfast.ErrConflict], whose field "reactions" lists the reactions that need the

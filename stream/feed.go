@@ -49,7 +49,7 @@ func (p *feedPart) Register(ctx context.Context, e *holdfast.Engine) error {
 	feed.Enable(engine.Of(e))
 	s := &feed.Sequencer{Doer: engine.Of(e), Hub: engine.Of(e).Hub(), Log: engine.Of(e).Reactions().Log}
 	e.Background(s.Run)
-	engine.Of(e).Steps(s.WorkKinds, s.Step)
+	engine.Of(e).Steps(s.WorkKinds, s.Step) // for tests that step the loops: holdfasttest.Settle
 	return nil
 }
 
@@ -118,7 +118,7 @@ func FollowFeed(ctx context.Context, e *holdfast.Engine, after Cursor) iter.Seq2
 	}
 }
 
-// follow yields events until the loop is left, and then returns nil.
+// follow yields events. It returns nil if the caller left the loop, and otherwise the error that ended it.
 func follow(ctx context.Context, e *holdfast.Engine, after Cursor, yield func(FeedEvent, error) bool) error {
 	position, err := feed.ParseCursor(string(after))
 	if err != nil {

@@ -32,7 +32,7 @@ func Project(name string, sel Select, apply func(context.Context, holdfast.Tx, E
 
 // Rebuild clears the projection and applies every stored event again, in the context's workspace. It returns when the
 // rebuild has begun; [Projection.GetProgress] returns its progress. If an event is being applied when the rebuild
-// begins, the write is either cleared or rejected.
+// begins, what it writes is either removed by clear or rejected.
 func (p *Projection) Rebuild(ctx context.Context, e *holdfast.Engine) error {
 	_, err := reactions.Rebuild(ctx, engine.Of(e), p.name, store.TxFunc(p.clear))
 	if err == nil {

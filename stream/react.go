@@ -34,7 +34,7 @@ type Options struct {
 	// reaction, and the pauses between attempts; the default is 4 attempts. Multiplier must be 0, 1
 	// or 2.
 	Retry holdfast.RetryPolicy
-	// MaxCrashes is the number of worker crashes on a stream after which it is blocked; 0 means
+	// MaxCrashes is the number of crashes on a stream after which it is blocked; 0 means
 	// 5.
 	MaxCrashes int
 	// SkipOnError skips an event that has failed permanently, instead of blocking its stream. The
@@ -138,13 +138,13 @@ func (r *reaction) handle(ctx context.Context, d *reactions.Delivery) error {
 // check rejects options that a reaction cannot store.
 func (r *reaction) check() error {
 	p := r.o.Retry
-	own := strings.HasPrefix(r.sel.Pattern, reactions.Own)
+	ofHistories := strings.HasPrefix(r.sel.Pattern, reactions.Own)
 	switch {
 	case r.sel.Source != "" && r.sel.Source != Events && r.sel.Source != Histories:
 		return fault.New(fault.Validation, "reaction %q: Source must be Events or Histories, got %q", r.name, r.sel.Source)
-	case r.sel.Source == Histories && r.sel.Pattern != "" && !own:
+	case r.sel.Source == Histories && r.sel.Pattern != "" && !ofHistories:
 		return fault.New(fault.Validation, `reaction %q: a pattern for histories must begin with ^\$, got %q`, r.name, r.sel.Pattern)
-	case r.sel.Source != Histories && own:
+	case r.sel.Source != Histories && ofHistories:
 		return fault.New(fault.Validation, "reaction %q: a pattern that begins with ^\\$ matches histories: set Source to Histories", r.name)
 	case p.MaxAttempts < 0 || p.Backoff < 0 || p.MaxBackoff < 0:
 		return fault.New(fault.Validation, "reaction %q: MaxAttempts (%d), Backoff (%s) and MaxBackoff (%s) must not be negative", r.name, p.MaxAttempts, p.Backoff, p.MaxBackoff)

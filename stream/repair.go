@@ -122,7 +122,7 @@ func repair(ctx context.Context, d holdfast.Doer, how, reaction string, f Positi
 	default:
 		f.Reaction = ""
 	}
-	if reactions.Kind(f.Reaction) == "" {
+	if reactions.Kind(f.Reaction) == "" { // a reserved name, of neither an after-effect nor a webhook
 		return RepairResult{}, reactions.CheckName(f.Reaction)
 	}
 	in, err := f.inner()

@@ -57,6 +57,7 @@ func search(ctx context.Context, d store.Doer, f EventFilter, yield func(Event) 
 		all, err = read(ctx, d, a)
 		for _, found := range all {
 			some = true
+			// The last event of a page may not match the filter. It is there so that the next page starts after it.
 			if found.Wanted && !yield(public(found.Event)) {
 				return nil
 			}

@@ -49,9 +49,9 @@ type Node struct {
 	Gone      bool         `json:"gone" doc:"The node has not reported for 30 seconds."`
 	Serves    []NodeServes `json:"serves" doc:"The work that the node, or a worker through it, polls for."`
 	Sweeps    []NodeSweep  `json:"sweeps" doc:"The last run of each sweep of the janitor."`
-	Stalled   bool         `json:"stalled" doc:"The janitor no longer completes its rounds."`
+	Stalled   bool         `json:"stalled" doc:"The janitor no longer completes its sweeps."`
 	Pool      NodePool     `json:"pool"`
-	Queued    int          `json:"queued" doc:"Streams that wait for a free worker of the node."`
+	Queued    int          `json:"queued" doc:"Streams that wait until the node has free capacity."`
 	Waiting   int          `json:"waiting" doc:"Callers that wait for a wake-up."`
 	Snapshot  *Snapshot    `json:"snapshot" doc:"The oldest snapshot that keeps PostgreSQL from removing old rows; null if there is none."`
 }

@@ -5,7 +5,7 @@ import "encoding/json"
 // StoredRequest is a request with an idempotency key, and what its caller was told.
 type StoredRequest struct {
 	ID        string          `json:"id" doc:"The route and a hash of the idempotency key. The key itself is not stored."`
-	Route     string          `json:"route" doc:"The operation id of the route, for example startRun."`
+	Route     string          `json:"route" doc:"The operationId of the route in the OpenAPI document, for example startRun."`
 	State     string          `json:"state" enum:"inFlight,answered,operation" doc:"operation means that the response is the outcome of the operation."`
 	Status    int             `json:"status" doc:"The HTTP status of the response; 0 if there is none yet, or if it is unknown."`
 	Operation string          `json:"operation,omitempty"`

@@ -43,7 +43,7 @@ type Run struct {
 	DefinitionID    string          `json:"definitionId"`
 	IdempotencyKey  *string         `json:"idempotencyKey"`
 	Status          string          `json:"status" enum:"PENDING,RUNNING,WAITING,PAUSED,COMPLETED,FAILED,CANCELLED"`
-	Version         int64           `json:"version" doc:"Incremented by every transition."`
+	Version         int64           `json:"version" doc:"Incremented by every change of the run."`
 	Input           json.RawMessage `json:"input"`
 	State           json.RawMessage `json:"state"`
 	Output          json.RawMessage `json:"output"`

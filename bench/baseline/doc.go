@@ -3,17 +3,18 @@
 //
 // It writes the same rows to tables with the same columns, keys and indexes,
 // of its own: in a schema of PostgreSQL, under the prefix "baseline_" in a file
-// of SQLite. Each database is spoken to in two ways, both a [System]:
+// of SQLite. Each database is used in two ways, both a [System]:
 //
 //   - one call is one transaction: on PostgreSQL one statement in one round
 //     trip, on SQLite BEGIN IMMEDIATE, two prepared statements and COMMIT;
-//   - [Postgres.Coalesced] and [SQLite.Coalesced] put the calls that wait
-//     together: on PostgreSQL one statement over arrays, on SQLite one
+//   - [Postgres.Coalesced] and [SQLite.Coalesced] run the waiting calls as a
+//     group: on PostgreSQL one statement over arrays, on SQLite one
 //     transaction. This is what one writes after the first load test.
 //
 // It leaves out what a program for one purpose can leave out, and is the faster
-// for it: no arguments are checked, a refusal does not say what it found, a lost
-// reply stays unknown, an error in a batch is the error of all its callers.
+// for it: no arguments are checked, a refusal does not say what it found, the
+// outcome of a call whose response is lost stays unknown, and an error in a
+// group is the error of all its callers.
 //
 //	db, err := baseline.OpenPostgres(ctx, url, "baseline", 8)
 //	e, err := db.Transition(ctx, baseline.Move{Lifecycle: "invoice", ID: "42", From: "open", To: "closed"})
@@ -27,7 +28,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// ErrRefused is returned when a condition does not hold: the thing is in
+// ErrRefused is returned when a condition does not hold: the row is missing, in
 // another status, at another version, or exists already. Nothing was written.
 var ErrRefused = errors.New("baseline: refused")
 
@@ -61,7 +62,7 @@ type Append struct {
 	Name, Data string
 }
 
-// Inc adds to a number in the state of a scope that has it.
+// Inc adds to a number in the state of a scope. The field must exist.
 type Inc struct {
 	Kind, ID, Field string
 	By              int64
@@ -70,7 +71,7 @@ type Inc struct {
 // Task is work to add to a queue, due at once.
 type Task struct{ Queue, ID, Input string }
 
-// Leased is a task in somebody's hands.
+// Leased is a task that a caller has leased.
 type Leased struct {
 	Queue, ID string
 	Epoch     int64
@@ -78,7 +79,7 @@ type Leased struct {
 	Input     []byte
 }
 
-// LeaseSize is how many tasks one call leases at the most.
+// LeaseSize is the maximum number of tasks that one call leases.
 const LeaseSize = 100
 
 // System is one way to write. It is safe for concurrent use.
@@ -91,7 +92,7 @@ type System interface {
 	Inc(context.Context, Inc) (int64, error)
 	// PutScope makes a scope, or replaces its state, without an event.
 	PutScope(ctx context.Context, kind, id, state string) error
-	// AddTask makes a task with its event, unless there is one.
+	// AddTask makes a task, with its event. If the task exists, it is refused.
 	AddTask(context.Context, Task) error
 	// Lease takes up to [LeaseSize] due tasks of a queue, the longest due first.
 	Lease(ctx context.Context, queue, holder string, lease time.Duration) ([]Leased, error)
@@ -103,7 +104,7 @@ type System interface {
 	Swapper
 	Batcher
 	Runner
-	// Close ends what this way has started. The database under it stays open.
+	// Close ends what this system has started: its writers, its pool or its file.
 	Close()
 }
 

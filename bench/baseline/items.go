@@ -18,7 +18,7 @@ type Item struct {
 	Input string
 }
 
-// Held is an item in somebody's hands.
+// Held is an item that a caller has leased.
 type Held struct {
 	Batch, Key string
 	Epoch      int64
@@ -26,8 +26,8 @@ type Held struct {
 	Input      []byte
 }
 
-// BatchCounts are what the rows of a batch, its items, its wallet, the wallet's ledger
-// and the batch's history say, each by itself.
+// BatchCounts are the counts of a batch, each read from its own rows: those of the batch, its
+// items, its wallet, the wallet's ledger and the batch's history.
 type BatchCounts struct {
 	Items, Next, Running, Succeeded, Charged, Version int64
 	Balance                                           int64
@@ -37,9 +37,9 @@ type BatchCounts struct {
 }
 
 // Batcher is a system with batches of items that are paid for, one by one, from a
-// wallet. Nothing fails here, and is tried again, so that nobody looks for that.
+// wallet. Items never fail here, so nothing polls for retries.
 type Batcher interface {
-	// CreateBatch makes a batch without items, with its event, unless there is one.
+	// CreateBatch makes a batch without items, with its event. If the batch exists, it is refused.
 	CreateBatch(context.Context, Batch) error
 	// AddItems adds a page of items to a batch, with one event.
 	AddItems(ctx context.Context, batch string, items []Item) error

@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// mostInBatch bounds a batch, and with it how long its first caller waits.
-const mostInBatch = 256
+// mostInGroup bounds a group, and with it how long its first caller waits.
+const mostInGroup = 256
 
 // call is one caller's request while it waits.
 type call[A, R any] struct {
@@ -17,12 +17,12 @@ type call[A, R any] struct {
 	done chan struct{}
 }
 
-// lanes are writers that serve callers in batches: a writer takes one call, and
-// with it whatever else waits. Calls with the same key go to the same writer,
-// so that no two writers ever want the same row.
+// lanes are writers that serve callers in groups: a writer takes one call, and
+// with it all others that wait. Calls with the same key go to the same writer,
+// so that no two writers ever write the same row.
 type lanes[A, R any] struct {
 	key func(A) string
-	// apart says that calls with one key may not share a batch.
+	// apart says that calls with the same key must not be in one group.
 	apart bool
 	serve func(context.Context, []*call[A, R]) error
 
@@ -34,14 +34,14 @@ type lanes[A, R any] struct {
 func (l *lanes[A, R]) start(writers int) *lanes[A, R] {
 	l.seed = maphash.MakeSeed()
 	for range writers {
-		queue := make(chan *call[A, R], mostInBatch)
+		queue := make(chan *call[A, R], mostInGroup)
 		l.queues = append(l.queues, queue)
 		l.writers.Go(func() { l.write(queue) })
 	}
 	return l
 }
 
-// close waits for the writers. Nobody may call any more.
+// close waits for the writers. do must not be called any more.
 func (l *lanes[A, R]) close() {
 	for _, queue := range l.queues {
 		close(queue)
@@ -63,7 +63,7 @@ func (l *lanes[A, R]) do(ctx context.Context, args A) (R, error) {
 	select {
 	case <-c.done:
 		return c.out, c.err
-	case <-ctx.Done(): // c is the writer's now
+	case <-ctx.Done(): // the writer may still write to c
 		var none R
 		return none, ctx.Err()
 	}
@@ -72,13 +72,13 @@ func (l *lanes[A, R]) do(ctx context.Context, args A) (R, error) {
 func (l *lanes[A, R]) write(queue chan *call[A, R]) {
 	var later []*call[A, R]
 	for {
-		batch, rest, ok := l.batch(queue, later)
+		group, rest, ok := l.group(queue, later)
 		if !ok {
 			return
 		}
 		later = rest
-		err := l.serve(context.Background(), batch)
-		for _, c := range batch {
+		err := l.serve(context.Background(), group)
+		for _, c := range group {
 			if err != nil {
 				c.err = err
 			}
@@ -87,9 +87,9 @@ func (l *lanes[A, R]) write(queue chan *call[A, R]) {
 	}
 }
 
-// batch waits for a call and takes along those that wait too. What may not
-// share the batch is returned, to be first in the next one.
-func (l *lanes[A, R]) batch(queue chan *call[A, R], waiting []*call[A, R]) (batch, later []*call[A, R], ok bool) {
+// group waits for a call, and takes those that wait too. later are the calls
+// that must not be in this group. They are the first of the next one.
+func (l *lanes[A, R]) group(queue chan *call[A, R], waiting []*call[A, R]) (group, later []*call[A, R], ok bool) {
 	if len(waiting) == 0 {
 		c, open := <-queue
 		if !open {
@@ -97,7 +97,7 @@ func (l *lanes[A, R]) batch(queue chan *call[A, R], waiting []*call[A, R]) (batc
 		}
 		waiting = append(waiting, c)
 	}
-	for len(waiting) < mostInBatch {
+	for len(waiting) < mostInGroup {
 		select {
 		case c, open := <-queue:
 			if open {
@@ -111,11 +111,11 @@ func (l *lanes[A, R]) batch(queue chan *call[A, R], waiting []*call[A, R]) (batc
 	if !l.apart {
 		return waiting, nil, true
 	}
-	batch, later = split(waiting, l.key)
-	return batch, later, true
+	group, later = split(waiting, l.key)
+	return group, later, true
 }
 
-func split[A, R any](waiting []*call[A, R], key func(A) string) (batch, later []*call[A, R]) {
+func split[A, R any](waiting []*call[A, R], key func(A) string) (group, later []*call[A, R]) {
 	taken := make(map[string]bool, len(waiting))
 	for _, c := range waiting {
 		k := key(c.args)
@@ -124,7 +124,7 @@ func split[A, R any](waiting []*call[A, R], key func(A) string) (batch, later []
 			continue
 		}
 		taken[k] = true
-		batch = append(batch, c)
+		group = append(group, c)
 	}
-	return batch, later
+	return group, later
 }

@@ -15,7 +15,7 @@ import (
 //go:embed sql/*.sql
 var files embed.FS
 
-// statements are those of a database, by their names.
+// statements returns the SQL statements for a database, by name.
 func statements(database string) (map[string]string, error) {
 	paths, err := fs.Glob(files, "sql/"+database+".*.sql")
 	if err != nil {
@@ -33,7 +33,7 @@ func statements(database string) (map[string]string, error) {
 	return texts, nil
 }
 
-// Postgres writes with one statement a call, which is its own transaction. It
+// Postgres runs one statement per call, in its own transaction. It
 // is safe for concurrent use.
 type Postgres struct {
 	pool  *pgxpool.Pool
@@ -43,15 +43,15 @@ type Postgres struct {
 var _ System = (*Postgres)(nil)
 
 // OpenPostgres connects with a pool of a size, and makes the schema with its
-// tables unless it is there. [Postgres.Close] closes the pool.
+// tables unless it exists. [Postgres.Close] closes the pool.
 func OpenPostgres(ctx context.Context, url, schema string, conns int) (*Postgres, error) {
 	config, err := pgxpool.ParseConfig(url)
 	if err != nil {
 		return nil, fmt.Errorf("baseline: %w", err)
 	}
 	config.MaxConns = int32(conns)
-	// The server would plan a statement over few members anew each time, which
-	// takes it longer than to run it.
+	// Otherwise the server would plan a statement over few rows anew each time,
+	// which takes longer than running it.
 	config.ConnConfig.RuntimeParams["plan_cache_mode"] = "force_generic_plan"
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
@@ -84,7 +84,7 @@ func (p *Postgres) start(ctx context.Context, schema string) error {
 // Close closes the pool.
 func (p *Postgres) Close() { p.pool.Close() }
 
-// Create makes an entity with its event, unless there is one.
+// Create makes an entity, with its event. If the entity exists, it is refused.
 func (p *Postgres) Create(ctx context.Context, a New) (Entity, error) {
 	return p.entity(ctx, "create", newID(), a.Lifecycle, a.ID, a.Status, a.Data)
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// PostgresCoalesced writes for all callers that wait in one statement over
+// PostgresCoalesced runs the calls that wait in one statement over
 // arrays. It is safe for concurrent use.
 type PostgresCoalesced struct {
 	*Postgres
@@ -22,7 +22,7 @@ type PostgresCoalesced struct {
 
 var _ System = (*PostgresCoalesced)(nil)
 
-// Coalesced starts so many writers for each kind of call.
+// Coalesced starts the given number of writers for each type of call.
 func (p *Postgres) Coalesced(writers int) *PostgresCoalesced {
 	c := &PostgresCoalesced{Postgres: p}
 	c.creates = (&lanes[New, Entity]{key: func(a New) string { return a.Lifecycle + "/" + a.ID }, apart: true, serve: c.createAll}).start(writers)
@@ -44,7 +44,7 @@ func (c *PostgresCoalesced) Close() {
 	c.acks.close()
 }
 
-// Create makes an entity with its event, unless there is one.
+// Create makes an entity, with its event. If the entity exists, it is refused.
 func (c *PostgresCoalesced) Create(ctx context.Context, a New) (Entity, error) {
 	return c.creates.do(ctx, a)
 }
@@ -121,7 +121,7 @@ func (c *PostgresCoalesced) incRow(ctx context.Context, calls []*call[Inc, int64
 	return answer(rows, err, calls, numberColumn)
 }
 
-// answer gives each member its row; one without a row was refused.
+// answer gives each call its row, by the number of the member. A call without a row was refused.
 func answer[A, R any](rows pgx.Rows, err error, calls []*call[A, R], dest func(*R, []any) []any) error {
 	if err != nil {
 		return err
@@ -159,9 +159,9 @@ func ids(n int) []uuid.UUID {
 	return all
 }
 
-// members are the columns of a batch. Shard and workspace are columns too: as
-// constants they make the planner, until it has statistics, expect one row
-// under them, and read all there are.
+// members are the arguments of a group of calls, one array per column. Shard and
+// workspace are arrays too: if they were constants, a planner without statistics
+// would expect a single row for them, and scan all rows.
 type members struct {
 	shards     []int16
 	workspaces []string

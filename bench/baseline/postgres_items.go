@@ -9,7 +9,7 @@ import (
 
 var _ ManyItems = (*PostgresCoalesced)(nil)
 
-// CreateBatch makes a batch with its event, unless there is one.
+// CreateBatch makes a batch, with its event. If the batch exists, it is refused.
 func (p *Postgres) CreateBatch(ctx context.Context, b Batch) error {
 	_, err := p.number(ctx, "batch.create", newID(), b.ID, b.Wallet, b.Handler, b.Parallel)
 	return err
@@ -25,7 +25,7 @@ func (p *Postgres) AddItems(ctx context.Context, batch string, items []Item) err
 	return err
 }
 
-// TakeItem takes the next item and what it costs.
+// TakeItem takes the next item and charges its cost.
 func (p *Postgres) TakeItem(ctx context.Context, batch, holder string, lease time.Duration) (Held, error) {
 	h := Held{Batch: batch}
 	row := p.pool.QueryRow(ctx, p.texts["item.take"], shard, workspace, newID(), batch, holder, lease.Milliseconds())
@@ -49,7 +49,7 @@ func (c *BatchCounts) columns() []any {
 	return []any{&c.Items, &c.Next, &c.Running, &c.Succeeded, &c.Charged, &c.Version, &c.Balance, &c.Settled, &c.Entries, &c.Sum, &c.Events}
 }
 
-// TakeItems takes items and what they cost in one statement.
+// TakeItems takes items and charges their costs in one statement.
 func (c *PostgresCoalesced) TakeItems(ctx context.Context, batch, holder string, lease time.Duration, limit int) ([]Held, error) {
 	rows, err := c.pool.Query(ctx, c.texts["item.take.all"], shard, workspace, newID(), batch, holder, lease.Milliseconds(), limit)
 	if err != nil {
@@ -67,8 +67,8 @@ func (c *PostgresCoalesced) TakeItems(ctx context.Context, batch, holder string,
 	return all, rows.Err()
 }
 
-// SettleItems ends items, each with its event, in one statement. It goes through them
-// in the order of their keys: whoever wants some of the same waits, and does not block.
+// SettleItems ends items, each with its event, in one statement. It locks them in the
+// order of their keys, so that two callers with some of the same items do not deadlock.
 func (c *PostgresCoalesced) SettleItems(ctx context.Context, batch string, all []Held, output string) (int, error) {
 	all = slices.SortedFunc(slices.Values(all), func(a, b Held) int { return cmp.Compare(a.Key, b.Key) })
 	keys, epochs := make([]string, len(all)), make([]int64, len(all))

@@ -7,8 +7,8 @@ import "context"
 // costs; everything else it does as [Postgres] does.
 type PostgresLocked struct{ *Postgres }
 
-// Append adds an event to a stream at its expected version, while nobody else
-// appends anywhere.
+// Append adds an event to a stream at its expected version, while no other
+// caller appends to any stream.
 func (p PostgresLocked) Append(ctx context.Context, a Append) (n int64, err error) {
 	tx, err := p.pool.Begin(ctx)
 	if err != nil {

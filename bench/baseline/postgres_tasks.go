@@ -13,7 +13,7 @@ import (
 
 var _ AckAller = (*PostgresCoalesced)(nil)
 
-// AddTask makes a task with its event, unless there is one.
+// AddTask makes a task, with its event. If the task exists, it is refused.
 func (p *Postgres) AddTask(ctx context.Context, a Task) error {
 	var member, version int64
 	row := p.pool.QueryRow(ctx, p.texts["task.add"], []int16{shard}, []string{workspace}, []uuid.UUID{newID()},
@@ -50,7 +50,7 @@ type ack struct {
 	output string
 }
 
-// AddTask makes a task with its event, unless there is one.
+// AddTask makes a task, with its event. If the task exists, it is refused.
 func (c *PostgresCoalesced) AddTask(ctx context.Context, a Task) error {
 	_, err := c.adds.do(ctx, a)
 	return err
@@ -61,8 +61,8 @@ func (c *PostgresCoalesced) Ack(ctx context.Context, t Leased, output string) (i
 	return c.acks.do(ctx, ack{t, output})
 }
 
-// AckAll ends leased tasks, each with its event, in one statement. The planner may take the rows in another order than
-// theirs: then two who end the same tasks can block each other, and the one that the server gives up tries again.
+// AckAll ends leased tasks, each with its event, in one statement. The planner may lock the rows in another
+// order: then two callers that end the same tasks can deadlock, and the one that the server aborts tries again.
 func (c *PostgresCoalesced) AckAll(ctx context.Context, all []Leased, output string) (acked int, err error) {
 	calls := make([]*call[ack, int64], len(all))
 	for i, t := range all {
@@ -95,8 +95,8 @@ func (c *PostgresCoalesced) addAll(ctx context.Context, calls []*call[Task, int6
 	return answer(rows, err, calls, numberColumn)
 }
 
-// ackAll goes through the tasks in the order of their names: whoever wants some
-// of the same waits, and does not block.
+// ackAll passes the tasks in the order of their names, so that two callers with
+// some of the same tasks rarely deadlock.
 func (c *PostgresCoalesced) ackAll(ctx context.Context, calls []*call[ack, int64]) error {
 	calls = slices.SortedFunc(slices.Values(calls), func(a, b *call[ack, int64]) int {
 		return cmp.Or(cmp.Compare(a.args.Queue, b.args.Queue), cmp.Compare(a.args.ID, b.args.ID))

@@ -8,16 +8,16 @@ import (
 	"github.com/holdfast-go/holdfast/internal/clock"
 )
 
-// Runner is a system with runs: one that starts has its first step held, and one that ends a
-// step holds the next, each in one transaction with two events.
+// Runner is a system with runs. Starting a run leases its first step, and ending a step leases
+// the next one, each in one transaction with two events.
 type Runner interface {
-	// StartRun starts a run, unless there is one under its key.
+	// StartRun starts a run. If there is a run with its key, it is refused.
 	StartRun(ctx context.Context, a StartRun) error
-	// FinishStep ends a step that is held, and begins the next; "" is the end of the run.
+	// FinishStep ends a leased step, and begins Next. If Next is "", the run ends.
 	FinishStep(ctx context.Context, a FinishStep) error
 }
 
-// StartRun is a run to be.
+// StartRun is a run to start.
 type StartRun struct {
 	Run, Key, Input, Step, Holder string
 	Lease                         time.Duration
@@ -50,7 +50,7 @@ func (q lite) startRun(ctx context.Context, a StartRun) error {
 	if err := q.begin(ctx, a.Run, a.Step, 1, a.Input, a.Holder, a.Lease, at); err != nil {
 		return err
 	}
-	return q.told(ctx, a.Run, a.Step, version, "created", "stepStarted", at)
+	return q.twoEvents(ctx, a.Run, a.Step, version, "created", "stepStarted", at)
 }
 
 func (q lite) finishStep(ctx context.Context, a FinishStep) error {
@@ -67,7 +67,7 @@ func (q lite) finishStep(ctx context.Context, a FinishStep) error {
 			return err
 		}
 	}
-	return q.told(ctx, a.Run, a.Step, version, "stepCompleted", "stepStarted", at)
+	return q.twoEvents(ctx, a.Run, a.Step, version, "stepCompleted", "stepStarted", at)
 }
 
 func (q lite) begin(ctx context.Context, run, step string, n int64, input, holder string, lease time.Duration, at int64) error {
@@ -75,8 +75,8 @@ func (q lite) begin(ctx context.Context, run, step string, n int64, input, holde
 	return err
 }
 
-// told writes two events, of which the second is at the version.
-func (q lite) told(ctx context.Context, run, step string, version int64, first, second string, at int64) error {
+// twoEvents writes two events. The second one has the version.
+func (q lite) twoEvents(ctx context.Context, run, step string, version int64, first, second string, at int64) error {
 	data := fmt.Sprintf(`{"step":%s,"visit":1,"status":"RUNNING"}`, quote(step))
 	if err := q.history(ctx, "$run/"+run, version-1, first, data, at); err != nil {
 		return err

@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/clock"
 )
 
-// SQLite writes through one connection, with a transaction a call. It is safe
+// SQLite writes through one connection, with one transaction per call. It is safe
 // for concurrent use: callers wait for the connection.
 type SQLite struct {
 	liteCalls
@@ -144,7 +144,7 @@ func (q lite) history(ctx context.Context, stream string, version int64, name, d
 // quote makes a JSON string of a name. The names here are plain.
 func quote(s string) string { return `"` + s + `"` }
 
-// one refuses a change of no row.
+// one refuses a call that changed no row.
 func one(res sql.Result, err error) error {
 	if err != nil {
 		return err
@@ -155,6 +155,7 @@ func one(res sql.Result, err error) error {
 	return ErrRefused
 }
 
+// absent refuses a call that found no row.
 func absent(err error) error {
 	if errors.Is(err, sql.ErrNoRows) {
 		return ErrRefused

@@ -19,8 +19,8 @@ type liteCall func(context.Context, lite) error
 // lite gives the prepared statements of one transaction.
 type lite func(name string) *sql.Stmt
 
-// answered runs a call that has an answer. It is read only where there is no error: after
-// one the writer may still write to it.
+// answered runs a call that returns a value. After an error the value is not read, because the
+// writer may still write it.
 func answered[T any](ctx context.Context, c liteCalls, f func(context.Context, lite) (T, error)) (T, error) {
 	v := new(T)
 	err := c.update(ctx, func(ctx context.Context, q lite) (err error) { *v, err = f(ctx, q); return err })

@@ -7,8 +7,8 @@ import (
 	"fmt"
 )
 
-// SQLiteCoalesced has one goroutine that writes: whatever waits for it shares a
-// transaction, and so a flush of the disk. It is safe for concurrent use.
+// SQLiteCoalesced has one goroutine that writes: the calls that wait for it share a
+// transaction, and so one flush of the disk. It is safe for concurrent use.
 type SQLiteCoalesced struct {
 	liteCalls
 	conn   *sql.Conn
@@ -18,8 +18,8 @@ type SQLiteCoalesced struct {
 
 var _ System = (*SQLiteCoalesced)(nil)
 
-// Coalesced starts the writer. It keeps the only connection: the database is
-// not to be used in another way until it is closed.
+// Coalesced starts the writer, which keeps the only connection: until it is closed,
+// the database must not be used otherwise.
 func (s *SQLite) Coalesced(ctx context.Context) (*SQLiteCoalesced, error) {
 	conn, err := s.db.Conn(ctx)
 	if err != nil {
@@ -50,8 +50,8 @@ func (c *SQLiteCoalesced) Close() {
 	_ = c.conn.Close()
 }
 
-// serve runs all jobs in one transaction. A refusal writes nothing and is the
-// caller's own; any other error ends the transaction for all.
+// serve runs all calls in one transaction. A refusal writes nothing and affects only
+// its caller; any other error ends the transaction for all.
 func (c *SQLiteCoalesced) serve(ctx context.Context, calls []*call[liteCall, struct{}]) error {
 	if _, err := c.stmts["BEGIN IMMEDIATE"].ExecContext(ctx); err != nil {
 		return err

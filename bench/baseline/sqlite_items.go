@@ -12,7 +12,7 @@ import (
 
 var _ ManyItems = (*SQLiteCoalesced)(nil)
 
-// TakeItems takes items and what they cost in one transaction.
+// TakeItems takes items and charges their costs in one transaction.
 func (c *SQLiteCoalesced) TakeItems(ctx context.Context, batch, holder string, lease time.Duration, limit int) ([]Held, error) {
 	all, err := answered(ctx, c.liteCalls, func(ctx context.Context, q lite) ([]Held, error) {
 		return q.takeItems(ctx, batch, holder, lease, limit)
@@ -65,10 +65,13 @@ func (q lite) takeItem(ctx context.Context, batch, holder string, lease time.Dur
 	return all[0], nil
 }
 
-// purse is what a batch is paid from, and where in it the next item is.
+// purse is what a take reads of a batch and of its wallet.
 type purse struct {
-	wallet                      string
-	next, room, balance, number int64
+	wallet  string
+	next    int64 // how many items were taken before
+	room    int64 // how many items may be taken now
+	balance int64
+	number  int64 // of the last row of the ledger
 }
 
 // due is an item that can be paid for.
@@ -77,7 +80,7 @@ type due struct {
 	Held
 }
 
-// takeItems is refused if there is nothing to take, or to pay with.
+// takeItems is refused if there is no item to take, or if the wallet cannot pay for the next one.
 func (q lite) takeItems(ctx context.Context, batch, holder string, lease time.Duration, limit int) ([]Held, error) {
 	var p purse
 	err := q("batch.open").QueryRowContext(ctx, shard, workspace, batch, limit).Scan(&p.wallet, &p.next, &p.room, &p.balance, &p.number)
@@ -115,7 +118,7 @@ func (q lite) takeItems(ctx context.Context, batch, holder string, lease time.Du
 	return all, q.history(ctx, "$batch/"+batch, version, "itemsTaken", fmt.Sprintf(`{"keys":%s,"charged":%d}`, list, cost), at)
 }
 
-// payable are the next items that the wallet can pay for, in their order.
+// payable returns the next items that the wallet can pay for, in order.
 func (q lite) payable(ctx context.Context, batch string, p purse, until time.Time) ([]due, error) {
 	rows, err := q("item.due").QueryContext(ctx, shard, workspace, batch, p.next, p.room)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 )
 
 // Swapper changes the state of a scope by a function of the program: it reads, decides, and
-// writes if nobody was faster, else it begins again, at once.
+// writes if no other writer was faster; otherwise it starts again immediately.
 type Swapper interface {
 	Swap(ctx context.Context, kind, id string, decide func(state string) (string, error)) error
 }
@@ -61,8 +61,8 @@ func swap(decide func(string) (string, error), read func() (int64, string, error
 	}
 }
 
-// Swap implements [Swapper]. The writer alone writes, so it decides in its transaction: the
-// functions of all callers go one after the other, and share a commit.
+// Swap implements [Swapper]. Only the writer writes, so it calls decide in its transaction: the
+// functions of all callers run one after the other, and share a commit.
 func (c *SQLiteCoalesced) Swap(ctx context.Context, kind, id string, decide func(string) (string, error)) error {
 	return c.do(ctx, func(ctx context.Context, q lite) error {
 		var version int64

@@ -96,7 +96,7 @@ func setup(ctx context.Context, s *stage.Stage, g *gateway) (ids []string, err e
 
 // check checks the program's own tables and the gateway.
 func check(ctx context.Context, s *stage.Stage, g *gateway, ids []string) error {
-	for _, c := range []struct{ claim, breach string }{
+	for _, c := range []struct{ statement, violations string }{
 		{"every invoice is paid, and none is left claimed",
 			`SELECT id, 'is', status FROM invoice WHERE status <> 'paid' ORDER BY id`},
 		{"exactly one payment was booked for each invoice",
@@ -105,7 +105,7 @@ func check(ctx context.Context, s *stage.Stage, g *gateway, ids []string) error 
 		{"each invoice was credited once with its amount",
 			`SELECT id, 'over', cents, 'was credited', credited_cents FROM invoice WHERE credited_cents <> cents ORDER BY id`},
 	} {
-		if err := s.None(ctx, c.claim, c.breach); err != nil {
+		if err := s.None(ctx, c.statement, c.violations); err != nil {
 			return err
 		}
 	}

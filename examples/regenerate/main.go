@@ -78,7 +78,7 @@ func play(ctx context.Context, s *stage.Stage) error {
 
 // check checks the program's own tables.
 func check(ctx context.Context, s *stage.Stage, round int) error {
-	for _, c := range []struct{ claim, breach string }{
+	for _, c := range []struct{ statement, violations string }{
 		{"exactly one invoice of each number is valid",
 			`SELECT number, 'has', count(*) FILTER (WHERE deleted_at IS NULL), 'valid' FROM invoice
 			  GROUP BY number HAVING count(*) FILTER (WHERE deleted_at IS NULL) <> 1 ORDER BY number`},
@@ -92,7 +92,7 @@ func check(ctx context.Context, s *stage.Stage, round int) error {
 			`SELECT number, cents FROM invoice AS i
 			  WHERE deleted_at IS NULL AND cents <> (SELECT sum(l.cents) FROM invoice_line AS l WHERE l.number = i.number) ORDER BY number`},
 	} {
-		if err := s.None(ctx, c.claim, c.breach); err != nil {
+		if err := s.None(ctx, c.statement, c.violations); err != nil {
 			return err
 		}
 	}

@@ -52,7 +52,7 @@ type benchUnits struct {
 
 // benchCaller is where a caller is with its rows.
 type benchCaller struct {
-	turn     int
+	row      int // the last used row
 	created  [benchRows]bool
 	closed   [benchRows]bool
 	head     [benchRows]stream.Version
@@ -61,8 +61,8 @@ type benchCaller struct {
 
 // next returns the next row.
 func (c *benchCaller) next() int {
-	c.turn = (c.turn + 1) % benchRows
-	return c.turn
+	c.row = (c.row + 1) % benchRows
+	return c.row
 }
 
 // measure opens the database, measures every workload with every number of callers, and closes it.
@@ -175,7 +175,7 @@ func (u *benchUnits) serve(ctx context.Context, p *program, inProcess, api *http
 	if u.client, err = client.New("http://"+ln.Addr().String(), client.Options{APIKey: key.Secret}); err != nil {
 		return nil, errors.Join(err, ln.Close())
 	}
-	idle := background(ctx, u.engine)
+	stopEngine := background(ctx, u.engine)
 	serving, cancel := context.WithCancel(ctx)
 	var served sync.WaitGroup
 	served.Go(func() {
@@ -188,13 +188,13 @@ func (u *benchUnits) serve(ctx context.Context, p *program, inProcess, api *http
 		cancel()
 		served.Wait()
 		inProcess.Stop()
-		idle()
+		stopEngine()
 	}, nil
 }
 
 func benchRow(caller, row int) string { return fmt.Sprintf("bench-%d-%d", caller, row) }
 
-// create creates the entities of so many callers, unless they exist.
+// create creates the entities of the first callers, unless they exist.
 func (u *benchUnits) create(ctx context.Context, callers int) error {
 	errs := make([]error, callers)
 	var group sync.WaitGroup

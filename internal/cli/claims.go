@@ -45,7 +45,7 @@ type claimTake struct {
 
 func (c *claimTake) Run(ctx context.Context, to *target) error {
 	input, bad := document("--input", c.Input)
-	d, err := to.openUnless(ctx, bad, positive("--lease", c.Lease))
+	d, err := to.openUnless(ctx, bad, notNegative("--lease", c.Lease))
 	if err != nil {
 		return err
 	}
@@ -61,7 +61,7 @@ type claimRenew struct {
 }
 
 func (c *claimRenew) Run(ctx context.Context, to *target) error {
-	d, err := to.openUnless(ctx, positive("--lease", c.Lease))
+	d, err := to.openUnless(ctx, notNegative("--lease", c.Lease))
 	if err != nil {
 		return err
 	}
@@ -102,7 +102,7 @@ type operationsCommand struct {
 	List     operationsList     `cmd:"" help:"List unfinished operations, and operations with contradictions."`
 	Resolve  operationsResolve  `cmd:"" help:"Resolve an uncertain operation."`
 	Show     operationsShow     `cmd:"" help:"Show an operation, even if it has ended."`
-	Release  operationsRelease  `cmd:"" help:"Release a leased operation whose effects have not begun."`
+	Release  operationsRelease  `cmd:"" help:"Release an operation, unless one of its effects may have happened."`
 	Withdraw operationsWithdraw `cmd:"" help:"Withdraw an operation that is due."`
 	Ack      operationsAck      `cmd:"" help:"Acknowledge an operation's contradictions."`
 }
@@ -165,7 +165,7 @@ func (c *operationsShow) Run(ctx context.Context, d *connection) error {
 type operationsRelease struct {
 	idempotencyFlags
 	ID     string `arg:"" name:"id" help:"Operation id."`
-	Reason string `setting:"-" placeholder:"TEXT" help:"Reason to record in the operation's history."`
+	Reason string `setting:"-" placeholder:"TEXT" help:"Reason to record in the audit."`
 	Epoch  *int64 `setting:"-" placeholder:"N" help:"Release only a lease with this epoch (see \"operations show\")."`
 }
 
@@ -177,7 +177,7 @@ func (c *operationsRelease) Run(ctx context.Context, d *connection) error {
 type operationsWithdraw struct {
 	idempotencyFlags
 	ID     string `arg:"" name:"id" help:"Operation id."`
-	Reason string `setting:"-" placeholder:"TEXT" help:"Reason to record in the operation's history."`
+	Reason string `setting:"-" placeholder:"TEXT" help:"Reason to record in the audit."`
 }
 
 func (c *operationsWithdraw) Run(ctx context.Context, d *connection) error {

@@ -24,7 +24,8 @@ unreachable.`
 
 // grammar defines the command line. Each flag is also a setting: an environment
 // variable and a name in the settings file. Exceptions are --help, --config, and flags
-// that apply to one invocation only (setting:"-").
+// that apply to one invocation only (setting:"-"). The tags commas and mapping say that the
+// settings file may also have a list, or a mapping from names to options, as the value.
 type grammar struct {
 	Help      helpFlag `short:"h" help:"Show this help."`
 	Config    string   `placeholder:"FILE" help:"Settings file. Default: holdfast.yaml, if it exists."`
@@ -143,13 +144,13 @@ func (p *program) command(ctx context.Context, args []string) error {
 	}
 	p.log = newLog(p.stderr, g.LogLevel, g.LogFormat)
 	parsed.BindTo(ctx, (*context.Context)(nil))
-	verb, ok := parsed.Selected().Target.Addr().Interface().(interface {
+	selected, ok := parsed.Selected().Target.Addr().Interface().(interface {
 		target(*program, *kong.Context) *target
 	})
 	if !ok {
 		return parsed.Run()
 	}
-	t := verb.target(p, parsed)
+	t := selected.target(p, parsed)
 	parsed.Bind(t)
 	if err := parsed.BindToProvider(t.open); err != nil {
 		return err

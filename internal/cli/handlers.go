@@ -56,7 +56,7 @@ func (c *handlersPut) Run(ctx context.Context, to *target) error {
 	case in.Kind == "":
 		in.Kind = "worker"
 	}
-	d, err := to.openUnless(ctx, bad, positive("--timeout", c.Timeout))
+	d, err := to.openUnless(ctx, bad, notNegative("--timeout", c.Timeout))
 	if err != nil {
 		return err
 	}

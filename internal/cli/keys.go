@@ -30,7 +30,7 @@ type keysCreate struct {
 
 func (c *keysCreate) Run(ctx context.Context, to *target) error {
 	to.create = true
-	d, err := to.openUnless(ctx, positive("--lifetime", c.Lifetime))
+	d, err := to.openUnless(ctx, notNegative("--lifetime", c.Lifetime))
 	if err != nil {
 		return err
 	}
@@ -92,7 +92,7 @@ type keysRotate struct {
 }
 
 func (c *keysRotate) Run(ctx context.Context, to *target) error {
-	d, err := to.openUnless(ctx, positive("--overlap", c.Overlap))
+	d, err := to.openUnless(ctx, notNegative("--overlap", c.Overlap))
 	if err != nil {
 		return err
 	}

@@ -122,8 +122,8 @@ func (p *program) showLinted(all []linted, output string) error {
 }
 
 // lintLine formats a violation as file:line:column, which editors can jump to.
-func lintLine(file, mark string, v lifecycleconfig.Violation) string {
-	return fmt.Sprintf("%s:%d:%d: %s: %s", file, v.Line, v.Column, oneLine(mark+v.Rule+" "+v.Path), oneLine(v.Message))
+func lintLine(file, label string, v lifecycleconfig.Violation) string {
+	return fmt.Sprintf("%s:%d:%d: %s: %s", file, v.Line, v.Column, oneLine(label+v.Rule+" "+v.Path), oneLine(v.Message))
 }
 
 // firstOf returns an error with the first violation, or nil if there is none.

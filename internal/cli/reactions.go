@@ -80,7 +80,7 @@ func (c *reactionsPut) Run(ctx context.Context, to *target) error {
 	if c.Backoff != "" {
 		in.Backoff = &wire.Backoff{Kind: c.Backoff, BaseMs: wire.Ms(c.BackoffBase), MaxMs: wire.Ms(c.BackoffMax)}
 	}
-	d, err := to.openUnless(ctx, positive("--lease", c.Lease))
+	d, err := to.openUnless(ctx, notNegative("--lease", c.Lease))
 	if err != nil {
 		return err
 	}

@@ -249,16 +249,16 @@ func (c *runsRetry) Run(ctx context.Context, d *connection) error {
 type runsSignal struct {
 	idempotencyFlags
 	runArg
-	Type    string `arg:"" help:"Signal type."`
-	Payload string `setting:"-" placeholder:"JSON" help:"Signal payload: JSON, or @FILE."`
-	Once    string `setting:"-" name:"id" placeholder:"ID" help:"Signal id. Sending a signal again with the same id has no effect. Default: a new id."`
+	Type     string `arg:"" help:"Signal type."`
+	Payload  string `setting:"-" placeholder:"JSON" help:"Signal payload: JSON, or @FILE."`
+	SignalID string `setting:"-" name:"id" placeholder:"ID" help:"Signal id. Sending a signal again with the same id has no effect. Default: a new id."`
 }
 
 func (c *runsSignal) Run(ctx context.Context, to *target) error {
 	payload, bad := document("--payload", c.Payload)
 	in := wire.Signal{Type: c.Type, Payload: payload}
 	if to.given("id") {
-		in.ID = &c.Once
+		in.ID = &c.SignalID
 	}
 	d, err := to.openUnless(ctx, bad)
 	if err != nil {

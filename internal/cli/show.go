@@ -156,8 +156,8 @@ func document(flag, text string) (json.RawMessage, error) {
 	return json.RawMessage(text), nil
 }
 
-// positive refuses a negative duration.
-func positive(flag string, d time.Duration) error {
+// notNegative refuses a negative duration.
+func notNegative(flag string, d time.Duration) error {
 	if d < 0 {
 		return misuse("%s must not be negative, got %s", flag, d)
 	}

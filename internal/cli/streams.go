@@ -36,7 +36,7 @@ func (c *streamsList) Run(ctx context.Context, d *connection) error {
 	return d.showList(t, l.Next, err)
 }
 
-// stateOf returns the state of a stream, or the mode of a closed one.
+// stateOf returns the state of a stream and, if it is closed, the mode.
 func stateOf(s wire.Stream) string {
 	if s.Mode != "" {
 		return s.State + " (" + s.Mode + ")"

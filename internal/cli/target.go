@@ -163,7 +163,7 @@ func (t *target) local(ctx context.Context) (*connection, error) {
 	t.close = engine.Close
 	c, err := client.New("http://in-process", client.Options{Workspace: t.Workspace, HTTP: &http.Client{Transport: inMemory{api}}})
 	if err == nil && (t.feed || t.closes) {
-		err = number(ctx, engine)
+		err = assignPositions(ctx, engine)
 	}
 	if err != nil {
 		return nil, err
@@ -216,9 +216,9 @@ func (t *target) engine(ctx context.Context, api *httpapi.API) (*holdfast.Engine
 	return holdfast.Open(ctx, db, holdfast.Config{Log: t.log, NoMigrate: !t.create}, parts...)
 }
 
-// number assigns feed positions to all existing events, so that reading the feed once
+// assignPositions assigns feed positions to all existing events, so that reading the feed once
 // returns all of them.
-func number(ctx context.Context, hf *holdfast.Engine) error {
+func assignPositions(ctx context.Context, hf *holdfast.Engine) error {
 	shards, err := store.Shards(ctx, engine.Of(hf))
 	if err != nil {
 		return err

@@ -53,7 +53,7 @@ type webhooksRotate struct {
 }
 
 func (c *webhooksRotate) Run(ctx context.Context, to *target) error {
-	d, err := to.openUnless(ctx, positive("--overlap", c.Overlap))
+	d, err := to.openUnless(ctx, notNegative("--overlap", c.Overlap))
 	if err != nil {
 		return err
 	}

@@ -25,7 +25,7 @@ type account struct {
 	seen       string // status after a kill
 
 	history  []lifecycle.Event
-	attempts []lifecycle.Refusal
+	refusals []lifecycle.Refusal
 	status   string
 	receipt  string
 }
@@ -115,9 +115,9 @@ func attemptOf(e lifecycle.Event) (t attempt) {
 	return t
 }
 
-// lost returns the number of calls in the attempt log that were refused because of another claim.
+// lost returns the number of recorded refusals because of another claim.
 func (a *account) lost() (n int) {
-	for _, t := range a.attempts {
+	for _, t := range a.refusals {
 		if t.Code == fault.ClaimFailed {
 			n++
 		}

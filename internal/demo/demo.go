@@ -121,7 +121,7 @@ func (d *Demo) audit(ctx context.Context, a *account) error {
 	if a.history, err = holdfast.Collect(d.invoices.ReadHistory(ctx, d.engine, a.id, 0)); err != nil {
 		return err
 	}
-	if a.attempts, err = holdfast.Collect(d.invoices.ListRefusals(ctx, d.engine, a.id)); err != nil {
+	if a.refusals, err = holdfast.Collect(d.invoices.ListRefusals(ctx, d.engine, a.id)); err != nil {
 		return err
 	}
 	a.executions += d.ran(a.id)

@@ -37,7 +37,7 @@ func event(text, operation string, epoch int64) lifecycle.Event {
 func closedByOne() *account {
 	return &account{id: "1", executions: 1, claims: 1, refused: 1, won: []string{"one"}, status: "closed",
 		observed: []string{"created", "claimed by one", "settled/close by one"},
-		attempts: []lifecycle.Refusal{{Code: "CLAIM_FAILED"}},
+		refusals: []lifecycle.Refusal{{Code: "CLAIM_FAILED"}},
 		history:  []lifecycle.Event{event("created", "", 0), event("claimed by one", "a", 1), event("settled/close by one", "a", 1)}}
 }
 
@@ -65,7 +65,7 @@ func TestDemoFindsWhatMustNotBe(t *testing.T) {
 		"open after all":     func(a *account) { a.status = "approved" },
 		"an extra execution": func(a *account) { a.executions++ },
 		"an extra claim":     func(a *account) { a.history = append(a.history, event("claimed by two", "b", 2)) },
-		"a refusal unnoted":  func(a *account) { a.attempts = nil },
+		"a refusal unnoted":  func(a *account) { a.refusals = nil },
 		"a refusal made up":  func(a *account) { a.refused = 0 },
 		"a kill not mended":  func(a *account) { a.kills++ },
 		"paid, not charged":  func(a *account) { a.status = "paid" },

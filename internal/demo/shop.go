@@ -66,6 +66,7 @@ func (s *shop) begin(id string) func(context.Context) error {
 	return s.closer[id]
 }
 
+// meanwhile sets the function that the close action of an invoice calls.
 func (s *shop) meanwhile(id string, f func(context.Context) error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

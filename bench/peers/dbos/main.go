@@ -80,7 +80,7 @@ func serve(db string) error {
 	return peer.Serve(peer.Hello{Version: peer.Version("github.com/dbos-inc/dbos-transact-golang")}, map[string]peer.Workload{
 		"run-1": peer.Calls(run(ctx, one, "one")),
 		"run-3": peer.Calls(run(ctx, three, "three")),
-		// It records each step.
+		// DBOS records each step.
 		"run-3-behind": peer.Calls(run(ctx, three, "behind")),
 	})
 }

@@ -27,14 +27,14 @@ type Hello struct {
 	Workloads []string `json:"workloads"`
 }
 
-// Turn asks for a slice of a workload: so many callers for so long or, where the work is made
-// beforehand, so many items.
+// Turn asks for a slice of a workload: Clients callers for the duration Long or, if the work is made
+// beforehand, Items items.
 type Turn struct {
 	Workload string        `json:"workload"`
 	Clients  int           `json:"clients"`
 	Long     time.Duration `json:"long"`
 	Items    int           `json:"items"`
-	// Prepare asks only for what must be there before the slice, which is the next turn.
+	// Prepare asks only for the preparation of the slice. The slice itself is the next turn.
 	Prepare bool `json:"prepare,omitempty"`
 }
 
@@ -105,7 +105,7 @@ func Version(module string) string {
 	return "unknown"
 }
 
-// Calls is a workload of callers that call again as soon as they have an answer. n is different in each call.
+// Calls is a workload of callers that call unit again as soon as it has returned. n is different in each call.
 func Calls(unit func(ctx context.Context, n int64) error) Workload {
 	var calls atomic.Int64
 	return func(t Turn) (Done, error) {

@@ -1,7 +1,7 @@
 // Command river works jobs of River for the benchmark of Holdfast, with the settings of River's own
-// benchmark (river bench): fetches every 2 ms, where the default is 100 ms. The pool has 16
+// benchmark (river bench): it fetches every 2 ms, where the default is 100 ms. The pool has 16
 // connections, as Holdfast's has. A job counts when its completion is committed, which the
-// subscription of the client tells.
+// subscription of the client reports.
 //
 //	go run . -db postgres://…    # see package peer for the protocol
 package main
@@ -28,7 +28,7 @@ import (
 
 const (
 	schema  = "river"
-	workers = 100 // that the documentation has in its examples
+	workers = 100 // as in the examples of the documentation
 )
 
 func main() {
@@ -81,7 +81,7 @@ type args struct {
 // Kind implements [river.JobArgs].
 func (args) Kind() string { return "bench" }
 
-// jobs has a client for each turn, so that nothing is fetched while others are measured.
+// jobs starts a client for each turn, so that nothing is fetched while other systems are measured.
 type jobs struct {
 	pool   *pgxpool.Pool
 	client *river.Client[pgx.Tx]
@@ -89,7 +89,7 @@ type jobs struct {
 	gate   chan struct{} // bodies wait for it
 }
 
-// start starts a client that works so many jobs at once.
+// start starts a client that works up to atOnce jobs at once.
 func (j *jobs) start(ctx context.Context, atOnce, events int) (err error) {
 	all := river.NewWorkers()
 	river.AddWorker(all, river.WorkFunc(func(ctx context.Context, _ *river.Job[args]) error {

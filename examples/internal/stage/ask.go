@@ -9,29 +9,29 @@ import (
 	"github.com/holdfast-go/holdfast/lifecycle"
 )
 
-// None checks the program's own tables: the query must return no rows. claim describes the
-// check.
-func (s *Stage) None(ctx context.Context, claim, query string, args ...any) error {
+// None checks the program's own tables: the query must return no rows. statement says what is
+// checked.
+func (s *Stage) None(ctx context.Context, statement, query string, args ...any) error {
 	rows, err := s.DB.Rows(ctx, query, args...)
 	if err != nil {
-		return fmt.Errorf("%s: %w", claim, err)
+		return fmt.Errorf("%s: %w", statement, err)
 	}
 	var found []string
 	for _, row := range rows {
 		found = append(found, strings.Join(row, " "))
 	}
-	s.Tell(claim, found)
+	s.Tell(statement, found)
 	return nil
 }
 
 // Tell prints the result of a check, which holds if found is empty.
-func (s *Stage) Tell(claim string, found []string) {
+func (s *Stage) Tell(statement string, found []string) {
 	if len(found) == 0 {
-		fmt.Println("ok   ", claim)
+		fmt.Println("ok   ", statement)
 		return
 	}
 	s.broken++
-	fmt.Println("BROKEN", claim)
+	fmt.Println("BROKEN", statement)
 	for _, f := range found {
 		fmt.Println("      ", f)
 	}

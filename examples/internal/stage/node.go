@@ -17,7 +17,7 @@ import (
 const (
 	acting    = "acting"
 	resuming  = "resuming"
-	exhausted = "resuming, once more"
+	exhausted = "resuming, once more" // from the third attempt on; the parent then kills no more
 
 	readyMessage = "ready"
 	result       = "result: " // prefix of the results of callers

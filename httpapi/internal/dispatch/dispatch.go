@@ -69,7 +69,7 @@ func (p Part) Register(ctx context.Context, hf *holdfast.Engine) error {
 	}
 	s := &urlDispatcher{caller: c, worker: reactions.CallingWorker(e), served: make(map[handledKey]reactions.Definition)}
 	e.Background(s.learn)
-	e.Learns(s.poll)
+	e.Learns(s.poll) // Learns and Steps add the loops for tests that step them: holdfasttest.Settle
 	items := &batchengine.Worker{Engine: e, Hub: e.Hub(), Log: e.Log(), Name: e.Node(), Kind: "http", Topics: []string{batchengine.Made, urlsLearned}, MaxConcurrency: calledAtOnce, ByHandler: true,
 		Handlers: s.urls, Body: s.item}
 	e.Background(items.Run)

@@ -49,7 +49,7 @@ const (
 	// response.
 	BodyWeight = 16
 	// TreeWeight is the same for a body that is parsed to a tree, such as configs and definitions.
-	// Small ones need a share, too.
+	// Such a body needs a share from a quarter of SmallBytes on.
 	TreeWeight = 64
 	// AnswerWeight is the same for a document that is read and written as a whole.
 	AnswerWeight = 4
@@ -63,9 +63,10 @@ const (
 )
 
 type waiter struct {
-	share   *Share
-	turn, n int
-	ready   chan struct{} // closed when it is admitted
+	share *Share
+	turn  int           // waiters are admitted in this order; each turn has at most one waiter of a workspace
+	n     int           // the bytes that it waits for
+	ready chan struct{} // closed when it is admitted
 }
 
 // New returns an empty room. singleWorkspace reports whether there is only one workspace.

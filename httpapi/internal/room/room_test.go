@@ -147,7 +147,7 @@ func TestASlowClientIsCutOff(t *testing.T) {
 		slow, fast, done := client("slow", Bytes-20), client("fast", 10), client("done", 10)
 		done.End()
 		time.Sleep(time.Minute)
-		fast.Client()
+		fast.Active()
 		r.cutSlow()
 		if len(cut) != 1 || !cut["slow"] {
 			t.Errorf("cut off %v, want only slow", cut)

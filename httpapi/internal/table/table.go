@@ -24,7 +24,7 @@ type Route[C any] struct {
 	Method, Path string // "lifecycles/{name}/entities"
 	// ID is the operation id in the OpenAPI document and the name of the client's method.
 	ID, Tag, Summary string
-	More             string      // added to the doc of the client's method after the summary
+	More             string      // added after the summary, in the OpenAPI document and in the doc of the client's method
 	Filter           string      // the client's filter type of a list; "" passes parameters separately
 	Roles            []keys.Role // in addition to admin, which is always allowed
 	Status           int         // status of success

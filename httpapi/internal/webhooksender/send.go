@@ -33,7 +33,7 @@ const (
 // deliver sends one event. It reads the URL and the secrets for each message, so that the removal
 // of a webhook or the rotation of a leaked secret takes effect with the next message.
 func (s *Service) deliver(ctx context.Context, g *gate, id string, d *reactions.Delivery) error {
-	if webhooks.Reported(d.Event.Stream) {
+	if webhooks.Reported(d.Event.Stream) { // the history of a webhook's reaction, which no webhook gets
 		return nil
 	}
 	if wait := g.enter(); wait > 0 {

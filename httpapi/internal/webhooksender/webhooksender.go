@@ -58,7 +58,7 @@ func New(e *engine.Engine, box *seal.Box, policy egress.Policy, log *slog.Logger
 	remotehandler.Watch(e)
 	s := &Service{Client: policy.Client(), engine: e, box: box, policy: policy, log: log, served: make(map[string]receiver),
 		worker: &reactions.Worker{Engine: e, Hub: e.Hub(), Log: log, Name: e.Node(), MaxConcurrency: parallel, ByHandler: true, Idle: true, Tallies: reactions.TalliesOf(e)}}
-	e.Learns(s.learn)
+	e.Learns(s.learn) // Learns and Steps add the loops for tests that step them: holdfasttest.Settle
 	e.Steps(s.stepped, s.worker.Step)
 	return s
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/holdfast-go/holdfast/wire"
 )
 
-// The workspace feed is for observers of a workspace: it merges its histories with its events as
-// they get their positions. Histories have no position. They are read in the order of their ids,
+// The activity of a workspace (the route "feed") is for observers: it merges the histories with the feed. Histories
+// have no position. They are read in the order of their ids,
 // which is nearly that of time, and each read goes back by lookBack, because a transaction may
 // commit late. So an event may be repeated after a reconnect. Ids are ordered by the clocks of the
 // nodes: events of a node whose clock lags by more than lookBack may be missed. A consumer that
@@ -24,28 +24,28 @@ import (
 // lookBack is how late a transaction may commit and still be seen.
 const lookBack = 30 * time.Second
 
-// feedCursor is the position of an observer in the workspace feed.
-type feedCursor struct {
-	position string // in the events
+// activityCursor is the place of an observer in the activity.
+type activityCursor struct {
+	position string // in the feed
 	id       string // in the histories
-	n        int64  // of that id; in a stream, of the message
+	n        int64  // of the event among those with that id; in an event stream, of the message
 }
 
-func (s feedCursor) String() string {
+func (s activityCursor) String() string {
 	return s.position + "\n" + s.id + "\n" + strconv.FormatInt(s.n, 10)
 }
 
-// parseFeedCursor parses a cursor of the workspace feed.
-func (c *call) parseFeedCursor(after string) (feedCursor, error) {
+// parseActivityCursor parses a cursor of the activity.
+func (c *call) parseActivityCursor(after string) (activityCursor, error) {
 	parts := strings.Split(after, "\n")
 	if len(parts) != 3 || len(parts[1]) != len(retention.First) || strings.Trim(parts[1], "0123456789abcdef") != "" {
-		return feedCursor{}, noCursor()
+		return activityCursor{}, noCursor()
 	}
 	n, err := strconv.ParseInt(parts[2], 10, 64)
 	if err != nil || n < 0 {
-		return feedCursor{}, noCursor()
+		return activityCursor{}, noCursor()
 	}
-	return feedCursor{parts[0], parts[1], n}, nil
+	return activityCursor{parts[0], parts[1], n}, nil
 }
 
 type readActivityIn struct {
@@ -53,7 +53,7 @@ type readActivityIn struct {
 	Cursor string `query:"cursor" doc:"The value of next in the previous page, or the id of the last server-sent event received."`
 }
 
-// readActivity reads the workspace feed, as a page from the oldest event, or as an event stream from
+// readActivity reads the activity, as a page from the oldest event, or as an event stream from
 // now.
 func readActivity(c *call, in *readActivityIn) (wire.List[wire.Event], error) {
 	var none wire.List[wire.Event]
@@ -64,10 +64,10 @@ func readActivity(c *call, in *readActivityIn) (wire.List[wire.Event], error) {
 	if err := feed.OpenIfEnabled(c.ctx(), c.api.engine); err != nil {
 		return none, err
 	}
-	from := feedCursor{id: retention.First}
+	from := activityCursor{id: retention.First}
 	switch {
 	case p.after != "":
-		if from, err = c.parseFeedCursor(p.after); err != nil {
+		if from, err = c.parseActivityCursor(p.after); err != nil {
 			return none, err
 		}
 	case live:
@@ -75,16 +75,16 @@ func readActivity(c *call, in *readActivityIn) (wire.List[wire.Event], error) {
 		if err != nil {
 			return none, err
 		}
-		from = feedCursor{position: feed.Cursor(head), id: retention.Now()}
+		from = activityCursor{position: feed.Cursor(head), id: retention.Now()}
 	}
 	if !live {
-		got, last, err := c.historyPage(from, p)
+		got, last, err := c.activityPage(from, p)
 		if err != nil || len(got) == 0 {
 			return wire.List[wire.Event]{Items: got}, err
 		}
 		return listed(c, got, last.String()), nil
 	}
-	if _, _, err := c.historyPage(from, page{limit: 1, budget: p.budget}); err != nil { // checks the cursor before the response starts
+	if _, _, err := c.activityPage(from, page{limit: 1, budget: p.budget}); err != nil { // checks the cursor before the response starts
 		return none, err
 	}
 	w := &watcher{call: c, from: from, seen: make(map[seenID]bool), read: store.NewBudget(watchBytes)}
@@ -96,8 +96,8 @@ func readActivity(c *call, in *readActivityIn) (wire.List[wire.Event], error) {
 	return none, c.send(w.watch)
 }
 
-// historyPage returns a page behind a cursor, and the cursor behind that page.
-func (c *call) historyPage(from feedCursor, p page) ([]wire.Event, feedCursor, error) {
+// activityPage returns a page behind a cursor, and the cursor behind that page.
+func (c *call) activityPage(from activityCursor, p page) ([]wire.Event, activityCursor, error) {
 	all := []wire.Event{}
 	old, more, err := readPage(c, p, func(ctx context.Context, _ string, limit int) ([]retention.HistoryEvent, error) {
 		some, err := retention.Tail(ctx, c.api.engine, from.id, from.n, limit)
@@ -126,10 +126,10 @@ const (
 	watchBytes = store.PageBytes / 256
 )
 
-// watcher streams the workspace feed to one observer.
+// watcher streams the activity to one observer.
 type watcher struct {
 	*call
-	from feedCursor
+	from activityCursor
 	seen map[seenID]bool // within lookBack
 	read *store.Budget
 	upTo string // everything before this id was read
@@ -178,7 +178,7 @@ func (w *watcher) forget(before string) {
 	}
 }
 
-// watch streams the workspace feed. A reconnecting observer gets the last events again.
+// watch streams the activity. A reconnecting observer gets the last events again.
 func (w *watcher) watch(ctx context.Context, emit func(message) error) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
