@@ -3,6 +3,7 @@ package holdfast_test
 import (
 	"context"
 	"errors"
+	"path/filepath"
 	"sync"
 	"testing"
 	"time"
@@ -115,5 +116,13 @@ func TestAShortTurnOfTheJanitorIsNoStall(t *testing.T) {
 	<-sweeping
 	if _, err := hf.Status(t.Context()); err != nil {
 		t.Error(err)
+	}
+}
+
+// Verifies that a negative interval of the janitor is refused.
+func TestSweepEveryIsChecked(t *testing.T) {
+	_, err := holdfast.Open(t.Context(), sqlite.File(filepath.Join(t.TempDir(), "x.db")), holdfast.Config{SweepEvery: -1})
+	if !errors.Is(err, holdfast.ErrValidation) {
+		t.Errorf("got %v, want ErrValidation", err)
 	}
 }

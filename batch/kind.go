@@ -323,6 +323,9 @@ func (k *Kind[I, O]) Register(_ context.Context, e *holdfast.Engine) error {
 	if err := strictjson.Text("kind", k.name, events.MaxName); err != nil {
 		return err
 	}
+	if k.o.Lease < 0 || k.o.MaxWorkers < 0 || k.o.MaxConcurrency < 0 {
+		return fault.New(fault.Validation, "batch kind %q: Lease (%s), MaxWorkers (%d) and MaxConcurrency (%d) must not be negative", k.name, k.o.Lease, k.o.MaxWorkers, k.o.MaxConcurrency)
+	}
 	kp := maintenanceOf(e)
 	if !kp.kinds.Add(k.name, k.template()) {
 		return fault.New(fault.Conflict, "batch kind %q is registered twice: register it only once", k.name)

@@ -1,6 +1,7 @@
 package batch_test
 
 import (
+	"context"
 	"errors"
 	"testing"
 
@@ -33,4 +34,14 @@ func TestAListOfNothingIsAnError(t *testing.T) {
 			t.Errorf("empty ledger: got %v, %v", all, err)
 		}
 	})
+}
+
+// Verifies that negative options of a kind are refused when the engine opens.
+func TestOptionsOfAKindAreChecked(t *testing.T) {
+	for _, o := range []batch.Options{{Lease: -1}, {MaxWorkers: -1}, {MaxConcurrency: -1}} {
+		kind := batch.Define("k", func(context.Context, *batch.Item[int]) (int, error) { return 0, nil }, o)
+		if _, err := holdfast.Open(t.Context(), holdfasttest.At(holdfasttest.SQLite(t)), holdfast.Config{}, kind); !errors.Is(err, holdfast.ErrValidation) {
+			t.Errorf("%+v: got %v, want ErrValidation", o, err)
+		}
+	}
 }

@@ -13,9 +13,10 @@ import (
 )
 
 // openHTTP serves the HTTP API of an engine of its own on loopback, as "holdfast serve" does, and
-// calls it through the client with an API key. The hand-written SQL is called without HTTP.
-func openHTTP(prefix string, keyed bool) func(context.Context, system) (turner, func(), error) {
-	return func(ctx context.Context, s system) (turner, func(), error) {
+// calls it through the client with an API key; if keyed, each call also has an idempotency key of its own. The
+// hand-written SQL is called without HTTP.
+func openHTTP(prefix string, keyed bool) func(context.Context, system) (slicer, func(), error) {
+	return func(ctx context.Context, s system) (slicer, func(), error) {
 		switch s := s.(type) {
 		case holdfastSystem:
 			c, end, err := s.serve(ctx)
@@ -26,7 +27,7 @@ func openHTTP(prefix string, keyed bool) func(context.Context, system) (turner, 
 		case sqlSystem:
 			return callers(appends(prefix, s.append)), nil, nil
 		}
-		return nil, nil, nil
+		return nil, nil, nil // the system does not have this workload
 	}
 }
 

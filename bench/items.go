@@ -36,7 +36,7 @@ type pace struct {
 	made      int
 }
 
-func (p *pace) next(t turn) (id string, items int) {
+func (p *pace) next(t sliceSize) (id string, items int) {
 	p.made++
 	return fmt.Sprintf("batch-%d-%d", t.clients, p.made), max(20*t.clients, int(p.perSecond*t.long.Seconds()), 200)
 }
@@ -52,19 +52,19 @@ func (p *pace) timed(items int, work, check func() error) slice {
 	}
 }
 
-func openItems(_ context.Context, s system) (turner, func(), error) {
+func openItems(_ context.Context, s system) (slicer, func(), error) {
 	p := new(pace)
 	switch s := s.(type) {
 	case holdfastSystem:
 		k := &kinds{holdfastSystem: s, pace: p}
-		return k.turn, k.close, nil
+		return k.slice, k.close, nil
 	case sqlSystem:
-		return func(ctx context.Context, t turn) (slice, error) {
+		return func(ctx context.Context, t sliceSize) (slice, error) {
 			id, n := p.next(t)
 			return s.items(ctx, p, id, n, t.clients, func(ctx context.Context) (int, error) { return s.oneItem(ctx, id) })
 		}, nil, nil
 	case bestSystem:
-		return func(ctx context.Context, t turn) (slice, error) {
+		return func(ctx context.Context, t sliceSize) (slice, error) {
 			id, n := p.next(t)
 			at := min(t.clients, takeSize)
 			return s.sqlSystem.items(ctx, p, id, n, t.clients/at, func(ctx context.Context) (int, error) { return s.doItems(ctx, id, at) })
@@ -126,7 +126,7 @@ func (k *kinds) shut() {
 	k.gate.Store(&gate)
 }
 
-func (k *kinds) turn(ctx context.Context, t turn) (slice, error) {
+func (k *kinds) slice(ctx context.Context, t sliceSize) (slice, error) {
 	if err := k.prepare(ctx, t.clients); err != nil {
 		return nil, err
 	}

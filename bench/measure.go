@@ -56,7 +56,7 @@ type named struct {
 }
 
 // open prepares a system for a workload.
-func (s named) open(ctx context.Context, w workload) (turner, func(), error) {
+func (s named) open(ctx context.Context, w workload) (slicer, func(), error) {
 	if s.only != "" && s.only != w.name {
 		return nil, nil, nil
 	}
@@ -130,7 +130,7 @@ func cellName(store, workload string, clients int) string {
 
 func measureWorkload(ctx context.Context, c config, p *place, w workload) (all []result, err error) {
 	var systems []named
-	var turners []turner
+	var slicers []slicer
 	for _, s := range p.systems {
 		t, end, err := s.open(ctx, w)
 		if err == nil && t != nil {
@@ -145,7 +145,7 @@ func measureWorkload(ctx context.Context, c config, p *place, w workload) (all [
 		if end != nil {
 			defer end()
 		}
-		systems, turners = append(systems, s), append(turners, t)
+		systems, slicers = append(systems, s), append(slicers, t)
 	}
 	if len(systems) == 0 {
 		return nil, nil
@@ -157,7 +157,7 @@ func measureWorkload(ctx context.Context, c config, p *place, w workload) (all [
 		if !c.run.MatchString(cellName(p.store, w.name, clients)) {
 			continue
 		}
-		cell := cell{config: c, place: p, workload: w.name, clients: clients, systems: systems, turners: turners, runs: make([]tally, len(turners))}
+		cell := cell{config: c, place: p, workload: w.name, clients: clients, systems: systems, slicers: slicers, runs: make([]tally, len(slicers))}
 		if err := cell.measure(ctx); err != nil {
 			return all, err
 		}
@@ -175,7 +175,7 @@ type cell struct {
 	workload string
 	clients  int
 	systems  []named  // that have such a call
-	turners  []turner // by system
+	slicers  []slicer // by system
 	runs     []tally  // by system
 }
 
@@ -205,9 +205,9 @@ func (c *cell) kept(t *tally) []sample {
 func (c *cell) measure(ctx context.Context) error {
 	start := time.Now()
 	for round := 0; round < c.rounds || (c.lacks() && time.Since(start) < c.patience); round++ {
-		for i := range c.turners {
-			at := (i + round) % len(c.turners)
-			if err := c.turn(ctx, at, round); err != nil {
+		for i := range c.slicers {
+			at := (i + round) % len(c.slicers)
+			if err := c.runSlice(ctx, at, round); err != nil {
 				return fmt.Errorf("%s, %d clients: %w", c.systems[at].name, c.clients, err)
 			}
 		}
@@ -275,7 +275,7 @@ func (c *cell) account(ctx context.Context) (err error) {
 		if s.file == "" {
 			continue
 		}
-		work, err := c.turners[i](ctx, turn{c.clients, min(c.slice, 300*time.Millisecond)})
+		work, err := c.slicers[i](ctx, sliceSize{c.clients, min(c.slice, 300*time.Millisecond)})
 		if err != nil {
 			return err
 		}
@@ -291,9 +291,9 @@ func (c *cell) account(ctx context.Context) (err error) {
 	return nil
 }
 
-// turn runs one slice of one system. The first round is not counted.
-func (c *cell) turn(ctx context.Context, at, round int) error {
-	work, err := c.turners[at](ctx, turn{c.clients, c.slice})
+// runSlice runs one slice of one system. The first round is not counted.
+func (c *cell) runSlice(ctx context.Context, at, round int) error {
+	work, err := c.slicers[at](ctx, sliceSize{c.clients, c.slice})
 	if err != nil {
 		return err
 	}
@@ -355,13 +355,13 @@ func (s sample) p50() float64 {
 }
 
 // callers lets all clients call for a while, each again as soon as it has a response.
-func callers(u unit) turner {
-	return func(ctx context.Context, t turn) (slice, error) {
+func callers(u unit) slicer {
+	return func(ctx context.Context, t sliceSize) (slice, error) {
 		return func() (sample, error) { return callFor(ctx, u, t) }, nil
 	}
 }
 
-func callFor(ctx context.Context, u unit, t turn) (sample, error) {
+func callFor(ctx context.Context, u unit, t sliceSize) (sample, error) {
 	var group sync.WaitGroup
 	latencies, errs := make([][]time.Duration, t.clients), make([]error, t.clients)
 	start := time.Now()

@@ -93,7 +93,7 @@ func (q *product) read(into any) error {
 	return json.Unmarshal(line, into)
 }
 
-// ask lets the program do a turn, and returns its response.
+// ask lets the program do a slice, and returns its response.
 func (q *product) ask(t peer.Turn) (d peer.Done, err error) {
 	line, err := json.Marshal(t)
 	if err != nil {
@@ -109,13 +109,13 @@ func (q *product) ask(t peer.Turn) (d peer.Done, err error) {
 }
 
 // open returns the slices of a workload, if the program has it.
-func (q *product) open(workload string) turner {
+func (q *product) open(workload string) slicer {
 	if !slices.Contains(q.hello.Workloads, workload) {
 		return nil
 	}
 	var p pace
-	return func(_ context.Context, t turn) (slice, error) {
-		_, items := p.next(turn{t.clients, max(t.long, backlogTime)})
+	return func(_ context.Context, t sliceSize) (slice, error) {
+		_, items := p.next(sliceSize{t.clients, max(t.long, backlogTime)})
 		ask := peer.Turn{Workload: workload, Clients: t.clients, Long: t.long, Items: items, Prepare: true}
 		_, err := q.ask(ask)
 		return func() (sample, error) {

@@ -80,8 +80,8 @@ func background(ctx context.Context, hf *holdfast.Engine) (stop func()) {
 }
 
 // openRuns runs Holdfast's engine in the background as long as the workload is measured.
-func openRuns(w workflow) func(context.Context, system) (turner, func(), error) {
-	return func(ctx context.Context, s system) (turner, func(), error) {
+func openRuns(w workflow) func(context.Context, system) (slicer, func(), error) {
+	return func(ctx context.Context, s system) (slicer, func(), error) {
 		var stop func()
 		if k, ok := s.(holdfastSystem); ok {
 			stop = background(ctx, k.hf)
@@ -97,7 +97,7 @@ func openRuns(w workflow) func(context.Context, system) (turner, func(), error) 
 const idleTime = 50 * time.Millisecond
 
 // openWake opens two nodes: one starts runs, and the other runs them. It is for PostgreSQL only.
-func openWake(ctx context.Context, s system) (turner, func(), error) {
+func openWake(ctx context.Context, s system) (slicer, func(), error) {
 	k, ok := s.(holdfastSystem)
 	if !ok || !k.nodes {
 		return nil, nil, nil
@@ -124,7 +124,7 @@ func openWake(ctx context.Context, s system) (turner, func(), error) {
 		_ = other.Close()
 		_ = caller.Close()
 	}
-	return func(ctx context.Context, t turn) (slice, error) {
+	return func(ctx context.Context, t sliceSize) (slice, error) {
 		return func() (sample, error) { return wake(ctx, caller, here, begun, t.long) }, nil
 	}, end, nil
 }

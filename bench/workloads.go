@@ -19,17 +19,17 @@ type workload struct {
 	seed func(context.Context, system) error
 	// open prepares a system for the workload. t is nil if the system does not have such a call.
 	// end, if it is not nil, is called after the last slice.
-	open func(context.Context, system) (t turner, end func(), err error)
+	open func(context.Context, system) (t slicer, end func(), err error)
 }
 
-// turn sets the number of clients and the duration of a slice.
-type turn struct {
+// sliceSize sets the number of clients and the duration of a slice.
+type sliceSize struct {
 	clients int
 	long    time.Duration
 }
 
-// turner prepares a slice.
-type turner func(context.Context, turn) (slice, error)
+// slicer prepares a slice, which is one measurement.
+type slicer func(context.Context, sliceSize) (slice, error)
 
 // slice is what is measured: it makes calls for a while.
 type slice func() (sample, error)
@@ -73,8 +73,8 @@ var workloads = []workload{
 }
 
 // calls opens a workload whose units are calls.
-func calls(start func(system) unit) func(context.Context, system) (turner, func(), error) {
-	return func(_ context.Context, s system) (turner, func(), error) { return callers(start(s)), nil, nil }
+func calls(start func(system) unit) func(context.Context, system) (slicer, func(), error) {
+	return func(_ context.Context, s system) (slicer, func(), error) { return callers(start(s)), nil, nil }
 }
 
 // seedAll calls f for every row, from many goroutines.

@@ -30,7 +30,7 @@ func Absent() Option { return condition("Absent", "If-None-Match", "*") }
 // [ErrNotModified]. Calls other than [Client.GetScope] refuse this option.
 func IfNoneMatch(version int64) Option {
 	return Option{func(r *request) {
-		if r.path[0] != "scopes" || r.method != http.MethodGet {
+		if r.path[0] != "scopes" || len(r.path) != 3 || r.method != http.MethodGet {
 			r.refused = fault.New(fault.Validation, "IfNoneMatch applies only to GetScope: remove the option")
 		}
 		r.header.Set("If-None-Match", tagOf(version))

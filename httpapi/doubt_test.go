@@ -97,6 +97,28 @@ func TestAnEarlierAttemptIsNotForgotten(t *testing.T) {
 	}
 }
 
+// TestARedirectAfterTheActionIsNoFailure verifies that a handler which responds to its call with a redirect that is not followed
+// may have acted: the entity does not go back, and the operation is uncertain. Redirects change the method, or lead to an
+// address that may not be called.
+func TestARedirectAfterTheActionIsNoFailure(t *testing.T) {
+	eachTestAPI(t, elsewhere, func(t *testing.T, d *testAPI) {
+		for status, to := range map[int]string{http.StatusSeeOther: "/done", http.StatusTemporaryRedirect: "http://10.0.0.1/"} {
+			srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) { http.Redirect(w, q, to, status) }))
+			t.Cleanup(srv.Close)
+			id := fmt.Sprint(status)
+			d.ask("PUT", "handlers/Do", wire.PutHandler{Kind: "http", URL: srv.URL, Safety: "opaque"}, nil)
+			d.ask("PUT", "lifecycles/job", strings.Replace(mayConfig, `, "validation": "May"`, "", 1), nil)
+			d.want(d.ask("POST", "lifecycles/job/entities", wire.NewEntity{ID: &id}, nil), 201, "")
+			d.ask("POST", "lifecycles/job/entities/"+id+"/steps/do", wire.Fire{Requester: "admin"}, nil)
+			var e wire.Entity
+			d.want(d.ask("GET", "lifecycles/job/entities/"+id, nil, &e), 200, "")
+			if e.Status != "doing" || e.Claim == nil || !e.Claim.Uncertain {
+				t.Errorf("after a redirect with %d: got %+v, claim %+v, want an uncertain operation", status, e, e.Claim)
+			}
+		}
+	})
+}
+
 // TestAWorkersEarlierAttemptIsNotForgotten verifies that a worker that fails a task that was handed
 // out before, and may have acted then, does not undo that; and that a journaling worker is not
 // asked forever either.

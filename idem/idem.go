@@ -108,12 +108,10 @@ func (o Options) orDefaults() Options {
 	if o.Lease < time.Millisecond || o.Lease > 24*time.Hour {
 		panic(fmt.Sprintf("idem: Options.Lease must be between 1ms and 24h, got %s", o.Lease))
 	}
-	if o.MaxBody <= 0 {
-		o.MaxBody = 1 << 20
+	if o.MaxBody < 0 || o.MaxResponse < 0 {
+		panic(fmt.Sprintf("idem: Options.MaxBody and Options.MaxResponse must not be negative, got %d and %d", o.MaxBody, o.MaxResponse))
 	}
-	if o.MaxResponse <= 0 {
-		o.MaxResponse = 1 << 20
-	}
+	o.MaxBody, o.MaxResponse = cmp.Or(o.MaxBody, 1<<20), cmp.Or(o.MaxResponse, 1<<20)
 	if o.User == nil && !o.SharedKeys {
 		panic("idem: Options.User is nil: set it to a function that returns the user's id, or set SharedKeys if all clients may see each other's responses")
 	}

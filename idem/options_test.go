@@ -29,8 +29,9 @@ func TestWiring(t *testing.T) {
 		"both set":    {User: user, SharedKeys: true},
 		"got 1ms":     {User: user, TTL: time.Millisecond},
 		"TTL must be between 1 second and 1 year, got -1h0m0s": {User: user, TTL: -time.Hour},
-		"got 17520h0m0s": {User: user, TTL: 2 * 365 * 24 * time.Hour},
-		"Lease must be between 1ms and 24h, got 25h0m0s": {User: user, Lease: 25 * time.Hour},
+		"must not be negative, got -1 and 0":                   {User: user, MaxBody: -1},
+		"got 17520h0m0s":                                       {User: user, TTL: 2 * 365 * 24 * time.Hour},
+		"Lease must be between 1ms and 24h, got 25h0m0s":       {User: user, Lease: 25 * time.Hour},
 	} {
 		func() {
 			defer func() {

@@ -55,7 +55,7 @@ func (c *Claim[E]) Operation() string { return c.inner.Operation() }
 // Until returns the time at which the claim's lease expires, according to the database's clock.
 func (c *Claim[E]) Until() time.Time { return c.inner.Until() }
 
-// Renew extends the claim's lease and returns its new end. If the lease is lost, the error is
+// Renew extends the claim's lease and returns its new end. A lease of 0 is the lifecycle's stuck_after. If the lease is lost, the error is
 // [holdfast.ErrLeaseLost].
 func (c *Claim[E]) Renew(ctx context.Context, lease time.Duration) (until time.Time, err error) {
 	return c.inner.Renew(ctx, lease)

@@ -44,6 +44,9 @@ func TestAClaimByHand(t *testing.T) {
 		if f := factsOf(err); f["holder"] == nil || f["since"] == nil || f["until"] == nil {
 			t.Errorf("got error fields %v, want holder, since and until", f)
 		}
+		if until, err := c.Renew(ctx, 0); err != nil || until.Before(got.Claimed.Until) || until.Sub(got.Claimed.Until) > time.Minute {
+			t.Errorf("renewed until %s, %v, want about %s: stuck_after is the default", until, err, got.Claimed.Until)
+		}
 		settled, err := c.Settle(ctx, &bill{5}, w.writes("i", "me"))
 		if err != nil || settled.Status != "closed" || settled.Version != 2 || settled.Data.Cents != 5 || settled.Claimed != nil {
 			t.Errorf("%+v, %v", settled, err)

@@ -144,7 +144,7 @@ func ExpectEpoch(epoch int64) ReleaseOption {
 // [ResolveOption].
 type ActorOption struct{ actor string }
 
-// By sets the actor that the history records.
+// By sets the actor that the history records. For a manual claim, the actor is also its holder.
 func By(actor string) ActorOption { return ActorOption{actor} }
 
 func (a ActorOption) fire(o *lifecycleengine.FireOptions) { o.Meta.Actor = a.actor }

@@ -318,6 +318,7 @@ func TestOptionsWithoutEffectAreRefused(t *testing.T) {
 	for want, add := range map[string]func(*lifecycle.Lifecycle[bill]){
 		"Journaled and Opaque":      func(l *lifecycle.Lifecycle[bill]) { l.AfterEffect("Tell", f, lifecycle.Opaque()) },
 		"apply only to actions":     func(l *lifecycle.Lifecycle[bill]) { l.Validation("Look", f, lifecycle.Journaled()) },
+		"must not be negative":      func(l *lifecycle.Lifecycle[bill]) { l.AfterEffect("Tell", f, lifecycle.Timeout(-time.Second)) },
 		"InWorkspaces has no works": func(l *lifecycle.Lifecycle[bill]) { l.InWorkspaces() },
 	} {
 		l := lifecycle.MustParse[bill]([]byte(`{"workflow": "bill", "owning_module": "billing", "initial_status": "open", "status_types": ["open", "closed"],

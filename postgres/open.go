@@ -168,7 +168,7 @@ func (d *Database) readCallTimeout(params map[string]string) error {
 // watch makes the connections of a config detect that their other end is gone.
 func (d *Database) watch(config *pgxpool.Config) error {
 	if d.callTimeout <= 0 {
-		return fault.New(fault.Validation, "CallTimeout must be positive, got %s", d.callTimeout)
+		return fault.New(fault.Validation, "CallTimeout must not be negative, got %s", d.callTimeout)
 	}
 	config.ConnConfig.DialFunc = dialer(config.ConnConfig.DialFunc)
 	if config.PingTimeout == 0 { // the ping of an idle connection

@@ -8,6 +8,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io/fs"
@@ -53,10 +54,12 @@ func Schema(name string) Option { return Option{func(d *Database) { d.schema = n
 // than cache_statement has the same effect.
 func Pooled() Option { return Option{func(d *Database) { d.pooled = true }} }
 
-// CallTimeout sets the time limit of a database call, 8 seconds by default. A connection that does
+// CallTimeout sets the time limit of a database call; 0 means the default, 8 seconds. A connection that does
 // not respond in time is dropped. A transaction may take longer: each of its statements is a call.
 // The URL parameter call_timeout sets the same limit and takes precedence.
-func CallTimeout(t time.Duration) Option { return Option{func(d *Database) { d.callTimeout = t }} }
+func CallTimeout(t time.Duration) Option {
+	return Option{func(d *Database) { d.callTimeout = cmp.Or(t, callTimeout) }}
+}
 
 // URL returns the database at a connection string, in any format that pgx accepts.
 func URL(url string, options ...Option) *Database {

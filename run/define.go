@@ -132,10 +132,11 @@ func (d *Definition) JSON() json.RawMessage { return d.def.JSON() }
 
 // Handle sets the function of a handler that the tasks of the definition refer to by name, and
 // returns the definition. Its options are the safety ([Idempotent] and the others), [RecordBehind], [OnUnknownRetry] and
-// [Timeout]; the definition itself sets everything else. If it is called with another option, or if
-// no task has the handler, [holdfast.Open] and [Definition.Start] return [holdfast.ErrValidation].
+// [Timeout]; the definition itself sets everything else. If it is called with another option, or twice for
+// one name, or if no task has the handler, [holdfast.Open] and [Definition.Start] return [holdfast.ErrValidation].
 func Handle[I, O any](d *Definition, name string, f func(context.Context, I) (O, error), o ...StepOption) *Definition {
 	s := made(Step{own: &handler{body: bodyOf(f)}}, o)
+	twice := d.handlers[name] != nil
 	d.handlers[name] = s.own
 	// made has copied these options to s.own. Whatever else is set in s.spec is an option that Handle does not accept.
 	s.spec.Safety, s.spec.OnUnknown, s.spec.Timeout = "", "", 0
@@ -145,6 +146,8 @@ func Handle[I, O any](d *Definition, name string, f func(context.Context, I) (O,
 		d.bad = fmt.Errorf("handler %q: %w", name, s.bad)
 	case !reflect.DeepEqual(s.spec, workflow.Step{}):
 		d.bad = fault.New(fault.Validation, "handler %q: Handle accepts only a safety option, RecordBehind, OnUnknownRetry and Timeout: set other options in the definition", name)
+	case twice:
+		d.bad = fault.New(fault.Validation, "definition %s: handler %q has two functions: call Handle once for each name", d.ID(), name)
 	case !slices.Contains(d.def.Handlers(), name):
 		d.bad = fault.New(fault.Validation, "definition %s has no step with handler %q", d.ID(), name)
 	}

@@ -596,6 +596,7 @@ func TestOptionsWithoutEffect(t *testing.T) {
 	body := func(context.Context, any) (int, error) { return 1, nil }
 	bad := map[string]*run.Definition{
 		"another handler": run.Handle(run.MustParse([]byte(text)), "other", body),
+		"a handler twice": run.Handle(run.Handle(run.MustParse([]byte(text)), "h", body), "h", body),
 	}
 	for name, o := range map[string]run.StepOption{"WithRetry": run.WithRetry(holdfast.RetryPolicy{MaxAttempts: 2}), "Next": run.Next("end"), "Input": run.Input(1),
 		"Header": run.Header("a", "b"), "For": run.For("ann"), "OnFailure": run.OnFailure("a")} {
@@ -613,6 +614,9 @@ func TestOptionsWithoutEffect(t *testing.T) {
 		b := newBench(t, e, good)
 		b.once()
 		b.is("COMPLETED", "a", "COMPLETED")
+		if _, err := run.Cancel(t.Context(), e, b.id, run.ExpectVersion(-1)); !errors.Is(err, holdfast.ErrValidation) {
+			t.Errorf("version -1: got %v, want ErrValidation", err)
+		}
 		if text := string(good.JSON()); !strings.Contains(text, "retention") {
 			t.Errorf("the definition has no retention: %s", text)
 		}

@@ -84,7 +84,8 @@ func Absent() Option { return expect(events.None) }
 // [holdfast.ErrConcurrency].
 func Present() Option { return expect(scopestore.Some) }
 
-// By sets the actor that the history records for changes made with this handle.
+// By sets the actor that the history records for changes made with this handle. Scopes in memory and in files have no
+// history, so it has no effect there.
 func By(actor string) Option { return Option{func(s *settings) { s.meta.Actor = actor }} }
 
 // settings are the settings of a kind, overridden by the options of one handle.

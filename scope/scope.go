@@ -16,8 +16,8 @@ import (
 // store.
 type Snapshot[T any] struct {
 	Kind, ID string
-	// Version grows with every change. If the scope does not exist, it is -1. After Delete it is the version of the
-	// deletion, which is never reused, even if the scope is created again.
+	// Version grows with every change. If the scope does not exist, it is -1. Only the snapshot that Delete returns has the
+	// version of the deletion, if there was a scope to delete. No version is reused, even if the scope is created again.
 	Version int64
 	// Exists reports whether the scope exists. If not, State is an empty object decoded as a T.
 	Exists bool
@@ -35,6 +35,7 @@ type Scope[T any] struct{ handle *handle }
 // In returns a handle on a scope in the database of an engine or, given a transaction, inside
 // that transaction: its changes are then committed with the transaction, or not at all.
 func In[T any](d holdfast.Doer, kind, id string, o ...Option) Scope[T] {
+	// An engine and its transactions share the queues and kinds of scopes. The engine's Directory holds them.
 	switch d := store.DoerOf(d).(type) {
 	case *engine.Engine:
 		return handled[T](&engineBackend{verbs{d, shared(d.Runner().Directory)}, d}, kind, id, o)

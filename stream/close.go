@@ -69,13 +69,14 @@ func Export(f func(context.Context, []Event) error) CloseOption {
 	})
 }
 
-// Lease sets how long the stream stays locked if this process crashes during the close; the default is 30 seconds. The
-// lock is renewed while an [Export] runs.
+// Lease sets how long the stream stays locked if this process crashes during an [Export]; the default is 30 seconds. The
+// lock is renewed while the export runs. Without an Export, the error is [holdfast.ErrValidation].
 func Lease(d time.Duration) CloseOption {
 	return closeOption(func(o *closeOptions) { o.Args.Lease = d })
 }
 
-// Timeout limits the total duration of an [Export]; the default is 15 minutes.
+// Timeout limits the total duration of an [Export]; the default is 15 minutes. Without an Export, the error is
+// [holdfast.ErrValidation].
 func Timeout(d time.Duration) CloseOption {
 	return closeOption(func(o *closeOptions) { o.Args.Timeout = d })
 }
@@ -104,6 +105,12 @@ func Close(ctx context.Context, e *holdfast.Engine, stream string, mode CloseMod
 	}
 	if a.bad != nil {
 		return Closed{}, a.bad
+	}
+	if a.export == nil && (a.Args.Lease != 0 || a.Args.Timeout != 0) {
+		return Closed{}, fault.New(fault.Validation, "Lease and Timeout apply to an export: add Export, or leave them out")
+	}
+	if a.Args.Lease < 0 || a.Args.Timeout < 0 {
+		return Closed{}, fault.New(fault.Validation, "Lease (%s) and Timeout (%s) must not be negative", a.Args.Lease, a.Args.Timeout)
 	}
 	if a.export != nil {
 		a.Export = func(ctx context.Context, first, last int64) error {

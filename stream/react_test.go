@@ -43,6 +43,20 @@ func TestOptionsOfAReactionAreChecked(t *testing.T) {
 	}
 }
 
+// Verifies that options of a close that need an export, and negative ones, are refused.
+func TestOptionsOfACloseAreChecked(t *testing.T) {
+	e := holdfasttest.OpenOn(t, holdfasttest.At(holdfasttest.SQLite(t)))
+	export := stream.Export(func(context.Context, []stream.Event) error { return nil })
+	for name, o := range map[string][]stream.CloseOption{
+		"a lease without an export": {stream.Lease(time.Minute)}, "a timeout without an export": {stream.Timeout(time.Minute)},
+		"a negative lease": {export, stream.Lease(-1)}, "a negative timeout": {export, stream.Timeout(-1)},
+	} {
+		if _, err := stream.Close(t.Context(), e, "s", stream.Tombstone, o...); !errors.Is(err, holdfast.ErrValidation) {
+			t.Errorf("%s: got %v, want ErrValidation", name, err)
+		}
+	}
+}
+
 // Verifies that a pattern must fit the source of its streams: before, a pattern for histories that did not begin with ^\$
 // was accepted, and never matched.
 func TestSourceOfASelection(t *testing.T) {

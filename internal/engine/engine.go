@@ -64,6 +64,9 @@ func Open(ctx context.Context, db store.Database, c Config) (*Engine, error) {
 	if c.HistoryRetention != 0 && c.HistoryRetention < retention.Shortest {
 		return nil, fault.New(fault.Validation, "Config.HistoryRetention must be 0 (unlimited) or at least %[2]s, got %[1]s", c.HistoryRetention, retention.Shortest)
 	}
+	if c.SweepEvery < 0 {
+		return nil, fault.New(fault.Validation, "Config.SweepEvery must not be negative, got %s", c.SweepEvery)
+	}
 	s, err := db.Open(ctx, store.Options{Log: c.Log, NoMigrate: c.NoMigrate})
 	if err != nil {
 		return nil, err

@@ -18,8 +18,8 @@ import (
 //
 // A program may rightly leave Run to other nodes, so it is not enough that there is work. Work counts only if it is due
 // in every check of a period, and if no node holds a lease on work of its kind: a busy cluster always has work due, but
-// then it also has leases. An expired lease counts only after a longer period, because the janitor of a lifecycle may
-// sweep seldom. The checks are caused by opening the engine and by commits that make work due, and continue only while
+// then it also has leases. Expired leases count only after a longer period, because the config of a lifecycle may
+// set a long interval between the janitor's sweeps; so do timers and conditions of runs, which have no lease. The checks are caused by opening the engine and by commits that make work due, and continue only while
 // they find something: an engine at rest runs none.
 type unserved struct {
 	served []func() []wake.WorkKind // set before the engine is used
@@ -34,7 +34,8 @@ type unserved struct {
 
 const (
 	checkUnserved = 30 * time.Second // the interval of the checks
-	// UnservedAfter and ExpiredAfter are the periods after which due work and expired leases are reported.
+	// UnservedAfter is the period after which work that a node would take at once is reported; ExpiredAfter is that of
+	// expired leases, and of timers and conditions of runs.
 	UnservedAfter = 30 * time.Second
 	ExpiredAfter  = 5 * time.Minute
 )

@@ -187,7 +187,7 @@ func (c *Claim) Until() time.Time {
 
 // Renew extends the claim, or returns [holdfast.ErrLeaseLost].
 func (c *Claim) Renew(ctx context.Context, lease time.Duration) (until time.Time, err error) {
-	until, err = entities.Renew(ctx, c.t.engine, c.t.at, c.t.entity.Ticket(), lease)
+	until, err = entities.Renew(ctx, c.t.engine, c.t.at, c.t.entity.Ticket(), cmp.Or(lease, c.t.stuckAfter()))
 	if err == nil {
 		c.renewed.Store(&until)
 	}

@@ -143,6 +143,10 @@ func (c *Lifecycle) add(kind, name string, b body, d Declared) {
 		c.bad = fault.New(fault.Validation, "lifecycle %q: handler %q is registered twice or has an empty name: give each handler its own name", c.config.Workflow, name)
 		return
 	}
+	if d.Timeout < 0 {
+		c.bad = fault.New(fault.Validation, "lifecycle %q: the timeout of handler %q must not be negative, got %s", c.config.Workflow, name, d.Timeout)
+		return
+	}
 	c.handlers[name] = &handler{Handler: lifecycleconfig.Handler{Kind: kind, Safety: d.Safety, Timeout: d.Timeout}, name: name, body: b, after: d.After}
 }
 

@@ -310,6 +310,9 @@ func (k *Executor) command(ctx context.Context, d store.Doer, id string, x Comma
 	if err := events.CheckMeta(events.Meta{Actor: x.Actor}); err != nil {
 		return Run{}, err
 	}
+	if x.Version != nil && *x.Version < 0 {
+		return Run{}, fault.New(fault.Validation, "the expected version must be 0 or more, got %d", *x.Version)
+	}
 	for range maxAttempts {
 		l, err := Load(ctx, d, id)
 		if err != nil {

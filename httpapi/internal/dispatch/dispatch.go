@@ -141,7 +141,7 @@ func (c *caller) send(ctx context.Context, h remotehandler.Handler, call wire.Ha
 	}
 	a, err := egress.Do(c.client, r, maxHandlerAnswer)
 	switch {
-	case fault.CodeOf(err) == fault.Forbidden:
+	case fault.CodeOf(err) == fault.Forbidden && !a.Sent:
 		return lifecycleengine.RemoteAnswer{}, holdfast.NonRetryable(err) // it was not sent
 	case err != nil:
 		return lifecycleengine.RemoteAnswer{}, noResponse(err)

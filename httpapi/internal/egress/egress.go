@@ -15,10 +15,12 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"net/netip"
 	"net/url"
 	"regexp"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -182,8 +184,8 @@ func (p Policy) transport(scheme string) *http.Transport {
 		TLSHandshakeTimeout: connectWithin, MaxResponseHeaderBytes: 32 << 10, DisableCompression: true}
 }
 
-// Guarded is [Policy.Client] for callers that do not use [Do]: the client itself refuses a call
-// that must not be made, before anything is sent, with a non-retryable error that says that nothing happened.
+// Guarded is [Policy.Client] for callers that do not use [Do]: its transport refuses an address that must not be called, with
+// a non-retryable error. The error says that nothing happened, unless a receiver has redirected the call to that address.
 func (p Policy) Guarded() *http.Client {
 	c := p.Client()
 	c.Transport = guard{p, c.Transport}
@@ -208,33 +210,41 @@ func (g guard) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.Body != nil {
 		_ = r.Body.Close()
 	}
-	return nil, effects.NotHappened(fault.NonRetryable(err))
+	err = fault.NonRetryable(err)
+	if r.Response == nil { // not redirected
+		err = effects.NotHappened(err)
+	}
+	return nil, err
 }
 
 // Answer is a response, truncated at a limit.
 type Answer struct {
+	// Sent is set if a receiver has got the call, also if the call failed later: at a redirect that was refused, for example.
+	Sent   bool
 	Status int
 	Header http.Header
 	Body   []byte
 }
 
-// Do makes a call and reads the response, up to limit bytes; a longer one is an error. The error of
-// a call that must not be made has the code [fault.Forbidden]; after any other error the call may
-// have arrived.
+// Do makes a call and reads the response, up to limit bytes; a longer one is an error. The error of a call or a redirect that
+// must not be made has the code [fault.Forbidden]; after any other error the call may have arrived.
 func Do(c *http.Client, r *http.Request, limit int64) (Answer, error) {
+	var sent atomic.Bool
+	r = r.WithContext(httptrace.WithClientTrace(r.Context(), &httptrace.ClientTrace{WroteRequest: func(httptrace.WroteRequestInfo) { sent.Store(true) }}))
 	resp, err := c.Do(r)
 	if err != nil {
+		failed := Answer{Sent: sent.Load()}
 		if errors.Is(err, errRefused) {
-			return Answer{}, refuse("the host resolves to an address that may not be called; use a public address over https, or add its network to --allow-private").Wrap(err)
+			return failed, refuse("the host resolves to an address that may not be called; use a public address over https, or add its network to --allow-private").Wrap(err)
 		}
 		if f, ok := errors.AsType[*fault.Error](err); ok {
-			return Answer{}, f
+			return failed, f
 		}
-		return Answer{}, fault.New(fault.Unavailable, "no response from %s: check that it is reachable from the server", r.URL.Redacted()).Wrap(err)
+		return failed, fault.New(fault.Unavailable, "no response from %s: check that it is reachable from the server", r.URL.Redacted()).Wrap(err)
 	}
 	defer resp.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(resp.Body, limit+1))
-	a := Answer{resp.StatusCode, resp.Header, body}
+	a := Answer{true, resp.StatusCode, resp.Header, body}
 	switch {
 	case err != nil:
 		return a, fault.New(fault.Unavailable, "the connection to %s was lost before the response was complete", r.URL.Redacted()).Wrap(err)

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/effects"
 )
 
 // hostile are URLs that must not be called, whatever they resolve to.
@@ -90,8 +91,8 @@ func TestRedirectsAreJudged(t *testing.T) {
 	}
 	for _, text := range []string{"http://169.254.169.254/", "https://169.254.169.254/", "https://[::ffff:169.254.169.254]/", "http://10.0.0.1/", "file:///etc/passwd", "https://2852039166/"} {
 		to.Store(text)
-		if a, err := call(); !errors.Is(err, fault.Of(fault.Forbidden)) {
-			t.Errorf("redirect to %s: got status %d, %v, want FORBIDDEN", text, a.Status, err)
+		if a, err := call(); !errors.Is(err, fault.Of(fault.Forbidden)) || !a.Sent {
+			t.Errorf("redirect to %s: got %+v, %v, want FORBIDDEN after the call was sent", text, a, err)
 		}
 	}
 	to.Store(srv.URL + "/end")
@@ -101,6 +102,30 @@ func TestRedirectsAreJudged(t *testing.T) {
 	to.Store(srv.URL + "/again")
 	if _, err := call(); !errors.Is(err, fault.Of(fault.Forbidden)) {
 		t.Errorf("endless redirects: got %v, want FORBIDDEN", err)
+	}
+}
+
+// TestARefusedRedirectMayHaveHappened verifies that the guarded client says that nothing happened if it refuses the first
+// address of a call, and does not say so if a receiver has redirected the call.
+func TestARefusedRedirectMayHaveHappened(t *testing.T) {
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, "https://rebinding.example/", http.StatusTemporaryRedirect)
+	}))
+	defer srv.Close()
+	client := loopback().Guarded()
+	transport := client.Transport.(guard).next.(*http.Transport)
+	dial := transport.DialContext
+	transport.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+		return dial(ctx, network, strings.Replace(address, "rebinding.example", "10.0.0.1", 1)) // what the name resolves to
+	}
+	for url, want := range map[string]bool{"https://rebinding.example/": true, srv.URL: false} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader("{}"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err = client.Do(r); !errors.Is(err, fault.Of(fault.Forbidden)) || effects.DidNotHappen(err) != want { //nolint:bodyclose // there is no response
+			t.Errorf("%s: got %v, did not happen: %t, want %t", url, err, effects.DidNotHappen(err), want)
+		}
 	}
 }
 
@@ -125,8 +150,8 @@ func TestANameThatChangesItsMeaning(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Do(client, r, 1000); !errors.Is(err, fault.Of(fault.Forbidden)) || reached.Load() > 0 {
-		t.Errorf("the address was called: %v", err)
+	if a, err := Do(client, r, 1000); !errors.Is(err, fault.Of(fault.Forbidden)) || reached.Load() > 0 || a.Sent {
+		t.Errorf("the address was called: %+v, %v", a, err)
 	}
 }
 
