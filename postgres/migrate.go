@@ -250,7 +250,7 @@ func (s *adapter) applyAll(ctx context.Context, tx pgx.Tx, fresh bool, pending [
 		}
 	}
 	for _, m := range pending {
-		if err := s.exec(ctx, tx, fill(m.SQL+";\n"+record(m), s.schema, "")); err != nil {
+		if err := s.exec(ctx, tx, fill(m.SQL+"\n"+record(m), s.schema, "")); err != nil {
 			return fmt.Errorf("migration %d: %w", m.Number, err)
 		}
 	}

@@ -101,7 +101,7 @@ func (s *adapter) apply(ctx context.Context, known []store.Migration) (done stor
 		return done, err
 	}
 	for _, m := range pending {
-		if _, err := tx.ExecContext(ctx, m.SQL+";\n"+record(m)); err != nil {
+		if _, err := tx.ExecContext(ctx, m.SQL+"\n"+record(m)); err != nil { // m.SQL ends with a semicolon
 			return done, fmt.Errorf("migration %d: %w", m.Number, s.fault(err))
 		}
 	}

@@ -50,7 +50,7 @@ type Swept struct {
 	Shard            int16
 	Workspace, Batch string
 	Key, State       string
-	Sweeps           int64 // how often its cleanup was taken; the epoch of the cleanup's lease
+	Sweeps           int64 // the epoch of the cleanup's lease: an odd number, even after the holder has given it back
 	Epoch            int64 // of the item
 	Input, Output    []byte
 	Dirty            bool // false for the last sweep, a timeout after the cleanup, for what a late holder has left
@@ -59,6 +59,12 @@ type Swept struct {
 	Undo, Artifacts  bool      // the options of its batch
 	Until            time.Time // the end of the lease
 }
+
+// attempt returns how often the cleanup was taken, at most: an expired lease counts like one that was given back.
+func (s Swept) attempt() int { return int(s.Sweeps+1) / 2 }
+
+// pause returns the pause after a failed attempt.
+func (s Swept) pause() time.Duration { return min(time.Second<<min(s.attempt(), 10), maxPause) }
 
 func (s Swept) partition() store.Partition {
 	return store.Partition{Shard: s.Shard, Workspace: s.Workspace}
@@ -250,7 +256,7 @@ func CleanedWith(ctx context.Context, e Engine, s Swept, commits []Commit) error
 
 // Unclean records why the cleanup of an item failed; it is retried.
 func Unclean(ctx context.Context, d store.Doer, s Swept, cause error) error {
-	_, err := delayCleanup(ctx, d, s, min(time.Second<<min(s.Sweeps, 10), maxPause), lease.Plain(cause.Error()))
+	_, err := delayCleanup(ctx, d, s, s.pause(), lease.Plain(cause.Error()))
 	return err
 }
 

@@ -40,7 +40,7 @@ func isUndo(id string) bool { return strings.HasPrefix(id, undoPrefix) }
 
 // Remote returns the undo of an item as a task.
 func (s Swept) Remote(until time.Time) remote.Task {
-	return remote.Task{ID: lease.ID(undoPrefix, s.Batch, s.Key), Epoch: s.Sweeps, Handler: s.Handler, Kind: "undoItem", Attempt: int(s.Sweeps), Until: until,
+	return remote.Task{ID: lease.ID(undoPrefix, s.Batch, s.Key), Epoch: s.Sweeps, Handler: s.Handler, Kind: "undoItem", Attempt: s.attempt(), Until: until,
 		Operation: Operation(s.Workspace, s.Batch, s.Key) + "/undo", Input: s.Input, Batch: s.Batch, Item: s.Key, ItemStatus: s.State, Output: s.Output}
 }
 
@@ -82,7 +82,13 @@ func (r *Remote) completeUndo(ctx context.Context, h remote.Lease) (remote.Ended
 	if err != nil {
 		return remote.Ended{}, err
 	}
+	// A holder without a lease deletes nothing; it may have recorded the same end before.
 	if f := r.deleteArtifacts(); f != nil {
+		if _, err := RenewCleanup(ctx, r.Engine, s, lease.DefaultDuration); fault.CodeOf(err) == fault.LeaseLost {
+			f = func(context.Context, string) error { return nil }
+		} else if err != nil {
+			return remote.Ended{}, err
+		}
 		if err := f(ctx, Prefix(s.Workspace, s.Batch, s.Key)); err != nil {
 			return remote.Ended{}, err
 		}
@@ -96,7 +102,7 @@ func (r *Remote) failUndo(ctx context.Context, h remote.Lease, why string) (remo
 	if err != nil {
 		return remote.Ended{}, err
 	}
-	return r.delayUndo(ctx, h, s, min(time.Second<<min(s.Sweeps, 10), maxPause), lease.Plain("undo item "+s.Key+": "+why))
+	return r.delayUndo(ctx, h, s, s.pause(), lease.Plain("undo item "+s.Key+": "+why))
 }
 
 // delayUndo ends the lease of an undo, which is due again after the delay.

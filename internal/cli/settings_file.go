@@ -25,7 +25,8 @@ const maxFile = 64 << 10
 // readSettings reads a settings file. The file may be missing unless named is true.
 //
 // The syntax tree is read instead of decoding into a struct, so that errors name the line,
-// and so that anchors, numbers in place of strings and duplicate keys are refused.
+// and so that anchors and numbers in place of strings are refused. The parser itself refuses
+// duplicate keys.
 func readSettings(path string, named bool, known map[string]*kong.Flag) (map[string]any, error) {
 	text, err := readFile(path)
 	if errors.Is(err, fs.ErrNotExist) && !named {
@@ -175,7 +176,9 @@ func (f settingsFile) mapping(node *ast.MappingNode) (any, error) {
 	return all, nil
 }
 
-// option converts the value of an option: a string, or a list of strings, which spaces separate.
+// option converts the value of an option: a string, or a list of strings, which it joins with spaces. In the text of the
+// flag, semicolons separate the objects, commas their options, and spaces the strings of a list; so no string may contain a
+// comma or semicolon, and no string of a longer list a space.
 func (f settingsFile) option(node ast.Node) (string, error) {
 	values := []ast.Node{node}
 	if list, ok := node.(*ast.SequenceNode); ok {
@@ -185,7 +188,7 @@ func (f settingsFile) option(node ast.Node) (string, error) {
 	for _, v := range values {
 		s, ok := v.(*ast.StringNode)
 		if !ok || strings.ContainsAny(s.Value, ",;") || len(values) > 1 && strings.Contains(s.Value, " ") {
-			return "", fmt.Errorf("must be a string, or a list of strings, without commas, semicolons and spaces, got %s", describeNode(v))
+			return "", fmt.Errorf("must be a string, or a list of strings, without commas and semicolons, and in a list also without spaces, got %s", describeNode(v))
 		}
 		texts = append(texts, s.Value)
 	}

@@ -94,7 +94,7 @@ func (s *bound) withHandlers(ctx context.Context, names map[string]string) (*bou
 			more[kind] = append(more[kind], name)
 		}
 	}
-	if s.bound == nil || len(more) == 0 {
+	if s.bound == nil || len(more) == 0 { // s.bound is set only for a published lifecycle
 		return s, nil
 	}
 	built, err := s.registry.published.build(ctx, []byte(s.text), more)
@@ -104,7 +104,8 @@ func (s *bound) withHandlers(ctx context.Context, names map[string]string) (*bou
 	return built, nil
 }
 
-// plannedStep returns the step of an operation as it was claimed, or nil.
+// plannedStep returns the step of an operation as it was claimed. For an operation without a plan, it returns the step of
+// the config whose operations are held in the entity's current status, or nil.
 func (o *Operation) plannedStep(ctx context.Context, s *bound) (*lifecycleconfig.Step, error) {
 	if o.plan != nil {
 		_, step, err := s.planned(ctx, o.plan, o.Step, o.Requester, o.revert)

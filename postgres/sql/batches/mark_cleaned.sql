@@ -12,10 +12,10 @@ WITH {members}, b AS MATERIALIZED (
     SELECT b.member, b.shard, b.workspace, b.id, b.timeout, i.key, i.dirty, i.late, x.item ->> 2 = '1' AS early, x.item ->> 3 = '1' AS was
       FROM b CROSS JOIN LATERAL pg_catalog.json_array_elements(b.page::json) AS x(item)
      CROSS JOIN LATERAL (
-           SELECT i.key, i.dirty, i.late, i.sweeps FROM {schema}.item i
+           SELECT i.key, i.dirty, i.late, i.sweeps, i.sweep_at FROM {schema}.item i
             WHERE i.shard = b.shard AND i.workspace = b.workspace AND i.batch = b.id AND i.key = x.item ->> 0
               FOR UPDATE) AS i
-     WHERE i.sweeps = (x.item ->> 1)::bigint
+     WHERE i.sweeps = (x.item ->> 1)::bigint AND (i.sweep_at > {now} OR NOT i.dirty) -- an item that is clean has no lease to lose
 ), t AS MATERIALIZED (
     SELECT {now} AS now, pg_catalog.count(*) FROM cur
 ), swept AS (

@@ -1,4 +1,4 @@
--- Records why the cleanup of an item failed, and schedules a retry.
+-- Records why the cleanup of an item failed, ends its lease, and schedules a retry. Recording the same end twice changes nothing.
 -- :dirty whether the item was not cleaned up yet when the cleanup was taken
 WITH {members}, b AS MATERIALIZED (
     SELECT m.member, m.key, m.sweeps, m.dirty, m.delay, m.error, b.status, b.shard, b.workspace, b.id
@@ -6,9 +6,10 @@ WITH {members}, b AS MATERIALIZED (
        FOR UPDATE OF b
 ), swept AS (
     UPDATE {schema}.item i
-       SET sweep_at = {now} + b.delay::float8 * interval '1 ms'
+       SET sweep_at = CASE WHEN i.sweeps = b.sweeps THEN {now} + b.delay::float8 * interval '1 ms' ELSE i.sweep_at END, sweeps = b.sweeps + 1
       FROM b
-     WHERE i.shard = ANY (ARRAY[b.shard]) AND i.workspace = b.workspace AND i.batch = b.id AND i.key = b.key AND i.sweeps = b.sweeps AND i.dirty = (b.dirty = 1)
+     WHERE i.shard = ANY (ARRAY[b.shard]) AND i.workspace = b.workspace AND i.batch = b.id AND i.key = b.key AND i.dirty = (b.dirty = 1)
+       AND (i.sweeps = b.sweeps AND coalesce(i.sweep_at, '-infinity') > {now} OR i.sweeps = b.sweeps + 1)
     RETURNING b.member
 ), moved AS (
     UPDATE {schema}.batch c

@@ -1,7 +1,7 @@
 -- Takes items of a workspace to clean up, the longest due first, and leases them for the
 -- cleanup. Items that need a handler or artifacts that this node does not have are left out. Rows are
 -- found again by their ctid, as in entities.take_due. An item is undone once no holder can still be working: until
--- then, any node can clean up.
+-- then, any node can clean up. A take makes sweeps the next odd number; a holder that gives the cleanup back makes it even.
 -- :kind 'worker' to take only items that workers undo; :handlers a JSON list of handlers that the worker serves, or
 -- whose batches this node can undo; :urls whether this node calls handlers that are URLs; :artifacts whether it has the artifacts
 WITH due AS MATERIALIZED (
@@ -22,7 +22,7 @@ WITH due AS MATERIALIZED (
        FOR UPDATE OF i SKIP LOCKED
 )
 UPDATE {schema}.item i
-   SET sweep_at = {now} + :lease::float8 * interval '1 ms', sweeps = i.sweeps + 1
+   SET sweep_at = {now} + :lease::float8 * interval '1 ms', sweeps = i.sweeps + 2::bigint - i.sweeps % 2::bigint
   FROM due
  WHERE i.ctid = due.place AND i.shard = due.shard AND i.workspace = due.workspace AND i.sweep_at <= {now}
 RETURNING i.workspace, i.batch, i.key, i.sweeps, i.state, i.epoch, i.input::text, coalesce(i.output::text, ''), i.dirty,

@@ -1,10 +1,11 @@
--- Records that items of a batch were cleaned up, under the lease of the cleanup.
+-- Records that items of a batch were cleaned up, under the lease of the cleanup. An item that is clean has no lease to lose.
 -- do
 SELECT (SELECT count(*) FROM json_each(:items) AS x CROSS JOIN holdfast_item AS i
-            ON i.shard = :shard AND i.workspace = :workspace AND i.batch = :batch AND i.key = x.value ->> 0 AND i.sweeps = x.value ->> 1),
+            ON i.shard = :shard AND i.workspace = :workspace AND i.batch = :batch AND i.key = x.value ->> 0 AND i.sweeps = x.value ->> 1
+         WHERE i.sweep_at > t.now OR NOT i.dirty),
        (SELECT count(*) FROM json_each(:items) AS x CROSS JOIN holdfast_item AS i
             ON i.shard = :shard AND i.workspace = :workspace AND i.batch = :batch AND i.key = x.value ->> 0 AND i.sweeps = x.value ->> 1
-         WHERE i.dirty AND x.value ->> 2 = 0), t.now
+         WHERE i.dirty AND i.sweep_at > t.now AND x.value ->> 2 = 0), t.now
   FROM (SELECT {now} AS now) AS t
 -- also
 UPDATE holdfast_batch AS b
@@ -20,7 +21,7 @@ UPDATE holdfast_item AS i
                        WHEN (SELECT x.value ->> 2 FROM json_each(:items) AS x WHERE x.value ->> 0 = i.key) THEN coalesce(i.late, :did3)
                        ELSE :did3 + (SELECT b.timeout {include batches/by_id}) END
  WHERE i.shard = :shard AND i.workspace = :workspace AND i.batch = :batch AND i.key IN (SELECT x.value ->> 0 FROM json_each(:items) AS x)
-   AND i.sweeps = (SELECT x.value ->> 1 FROM json_each(:items) AS x WHERE x.value ->> 0 = i.key)
+   AND i.sweeps = (SELECT x.value ->> 1 FROM json_each(:items) AS x WHERE x.value ->> 0 = i.key) AND (i.sweep_at > :did3 OR NOT i.dirty)
 -- then
 SELECT :did1, coalesce(b.due_at = :did3 AND :did2 > 0, 0)
   FROM (SELECT 1) LEFT JOIN holdfast_batch AS b ON b.shard = :shard AND b.workspace = :workspace AND b.id = :batch

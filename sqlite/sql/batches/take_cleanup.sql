@@ -1,5 +1,6 @@
 -- Takes items of a workspace to clean up, the longest due first, and leases them for the cleanup. An item is undone once no
 -- holder can still be working: until then, any node can clean up.
+-- A take makes sweeps the next odd number; a holder that gives the cleanup back makes it even.
 -- :kind 'worker' to take only items that workers undo
 -- look
 SELECT 1 FROM holdfast_item AS i INDEXED BY holdfast_item_turn
@@ -7,7 +8,7 @@ SELECT 1 FROM holdfast_item AS i INDEXED BY holdfast_item_turn
  LIMIT 1
 -- do
 UPDATE holdfast_item AS i
-   SET sweep_at = {now} + :lease, sweeps = i.sweeps + 1
+   SET sweep_at = {now} + :lease, sweeps = i.sweeps + 2 - i.sweeps % 2
  WHERE i.shard = :shard AND i.workspace = :workspace AND (i.workspace, i.batch, i.key) IN (
        SELECT d.workspace, d.batch, d.key
          FROM holdfast_item AS d INDEXED BY holdfast_item_turn CROSS JOIN holdfast_batch AS b ON b.shard = d.shard AND b.workspace = d.workspace AND b.id = d.batch
