@@ -3,6 +3,7 @@ package httpapi
 import (
 	"context"
 	"slices"
+	"time"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/httpapi/internal/table"
@@ -25,6 +26,13 @@ type Route struct {
 	Keyed            bool // it accepts an Idempotency-Key
 	InCommand        bool // with one, it is one command
 	May              func(keys.Role) bool
+}
+
+// MeasureAgain makes the next scrape measure the backlog.
+func (a *API) MeasureAgain() {
+	a.backlog.mu.Lock()
+	defer a.backlog.mu.Unlock()
+	a.backlog.at = time.Time{}
 }
 
 // Routes returns the route table.

@@ -425,13 +425,25 @@ func (s *adapter) fault(err error) error { return mapError(err, s.name) }
 
 // Pool returns how many connections are in use, and the maximum.
 func (s *adapter) Pool() (busy, size int) {
-	pools := []*sql.DB{s.read}
-	if s.write != s.read {
-		pools = append(pools, s.write)
-	}
-	for _, p := range pools {
+	for _, p := range s.pools() {
 		st := p.Stats()
 		busy, size = busy+st.InUse, size+st.MaxOpenConnections
 	}
 	return busy, size
+}
+
+// PoolWaits returns how often callers have waited for a connection, and how long in total.
+func (s *adapter) PoolWaits() (n int64, total time.Duration) {
+	for _, p := range s.pools() {
+		st := p.Stats()
+		n, total = n+st.WaitCount, total+st.WaitDuration
+	}
+	return n, total
+}
+
+func (s *adapter) pools() []*sql.DB {
+	if s.write == s.read {
+		return []*sql.DB{s.read}
+	}
+	return []*sql.DB{s.read, s.write}
 }

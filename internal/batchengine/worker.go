@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/lease"
+	"github.com/holdfast-go/holdfast/internal/meter"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/wake"
 )
@@ -231,5 +232,6 @@ func (w *Worker) body(ctx context.Context, t Taken) (output []byte, commits []Co
 			err = fmt.Errorf("the handler panicked: %v", p)
 		}
 	}()
+	defer meter.Of(w.Engine).Kind(meter.Item).Begin()()
 	return w.Body(ctx, t)
 }

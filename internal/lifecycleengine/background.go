@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"maps"
 	"slices"
 	"strconv"
@@ -17,6 +18,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/entities"
 	"github.com/holdfast-go/holdfast/internal/lease"
 	"github.com/holdfast-go/holdfast/internal/lifecycleconfig"
+	"github.com/holdfast-go/holdfast/internal/meter"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/wake"
 )
@@ -271,8 +273,8 @@ func (s *bound) release(ctx context.Context, l entities.Lapsed) (bool, error) {
 	}
 	e, freed, err := s.store.recover(ctx, r)
 	if freed {
-		s.engine.Log().Warn("lease expired", "lifecycle", l.Lifecycle, "entity", l.ID, "step", l.Step, "holder", l.Holder,
-			"operation", l.Operation, "phase", e.Claim.Phase, "status", e.Status)
+		meter.Of(s.engine).Expire(meter.Operation, slog.String("workspace", l.Workspace), slog.String("lifecycle", l.Lifecycle), slog.String("entity", l.ID), slog.String("step", l.Step),
+			slog.String("operation", l.Operation), slog.String("holder", l.Holder), slog.Int64("epoch", l.Epoch), slog.String("phase", string(e.Claim.Phase)), slog.String("status", e.Status))
 	}
 	return freed, err
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/lease"
+	"github.com/holdfast-go/holdfast/internal/meter"
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
@@ -79,6 +80,7 @@ func (w *Worker) run(ctx context.Context, h *Handler, d *Delivery) (err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, h.Timeout, lease.ErrTimeout)
 	defer cancel()
 	defer w.recoverPanic(d.Lease, d, &err)
+	defer meter.Of(w.Engine).Kind(Kind(h.Name)).Begin()()
 	err = h.Body(ctx, d)
 	if err != nil && errors.Is(context.Cause(ctx), lease.ErrTimeout) {
 		err = lease.ErrTimeout

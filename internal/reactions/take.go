@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"slices"
 	"strconv"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/events"
 	"github.com/holdfast-go/holdfast/internal/lease"
+	"github.com/holdfast-go/holdfast/internal/meter"
 	"github.com/holdfast-go/holdfast/internal/refusals"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/strictjson"
@@ -308,6 +310,7 @@ func Take(ctx context.Context, d store.Doer, a TakeArgs) ([]*Lease, error) {
 	all, err := takeVerb.DoAt(ctx, d, at, a)
 	for _, l := range all {
 		l.Shard = at.Shard
+		meter.Of(d).Kind(Kind(l.Reaction)).Take(l.Attempt())
 	}
 	return all, err
 }
@@ -520,12 +523,21 @@ func Sweep(ctx context.Context, d store.Doer, at store.Partition, wake func([]st
 		err = errors.Join(err, failed) // continue: one failure must not block the release of the other leases
 		if r.applied {
 			freed++
+			l.expired(d, l.Reaction)
 		}
 	}
 	if len(again) > 0 {
 		names, failed := releaseExpiredVerb.DoAt(ctx, d, at, again)
 		err = errors.Join(err, failed)
 		freed += len(names)
+		for i, name := range names {
+			l := expiredLease{} // which of the leases is known only if all were released
+			if len(names) == len(again) {
+				l = again[i]
+				name = l.Reaction
+			}
+			l.expired(d, name)
+		}
 		topics := make([]string, len(names))
 		for i, n := range names {
 			topics[i] = store.DueTopic(n)
@@ -534,6 +546,15 @@ func Sweep(ctx context.Context, d store.Doer, at store.Partition, wake func([]st
 	}
 	_, failed := finishAll(ctx, d, at)
 	return freed, errors.Join(err, failed)
+}
+
+// expired counts and logs a lease that was released.
+func (l expiredLease) expired(d store.Doer, reaction string) {
+	attrs := []slog.Attr{slog.String("reaction", reaction)}
+	if l.Stream != "" {
+		attrs = append(attrs, slog.String("workspace", l.Workspace), slog.String("stream", l.Stream), slog.String("holder", l.holder), slog.Int64("epoch", l.Epoch))
+	}
+	meter.Of(d).Expire(Kind(reaction), attrs...)
 }
 
 // next returns the version of the event that the holder crashed on: the first

@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/events"
 	"github.com/holdfast-go/holdfast/internal/lease"
+	"github.com/holdfast-go/holdfast/internal/meter"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/wake"
 )
@@ -578,6 +579,11 @@ func (w *Worker) fill(ctx context.Context, leases []*Lease) (filled []*Lease, er
 			err = errors.Join(err, failed)
 			w.release(some)
 			continue
+		}
+		for _, l := range some {
+			if len(l.Events) > 0 && l.Attempt() == 1 {
+				meter.Of(w.Engine).Kind(Kind(l.Reaction)).Waited(l.Events[0].At, l.Until, w.handler(l).Lease)
+			}
 		}
 		filled = append(filled, some...)
 	}

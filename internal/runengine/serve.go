@@ -11,6 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/effects"
 	"github.com/holdfast-go/holdfast/internal/lease"
+	"github.com/holdfast-go/holdfast/internal/meter"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/transition"
 	"github.com/holdfast-go/holdfast/internal/wake"
@@ -202,6 +203,7 @@ func (w *Worker) body(ctx context.Context, l *ClaimedStep) (done Done, err error
 			err = &mayHaveActed{fmt.Errorf("the handler panicked: %v", p)}
 		}
 	}()
+	defer meter.Of(w.Engine).Kind(meter.Step).Begin()()
 	return w.Body(ctx, l)
 }
 
