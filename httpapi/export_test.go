@@ -2,8 +2,11 @@ package httpapi
 
 import (
 	"context"
+	"regexp"
 	"slices"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/httpapi/internal/table"
@@ -33,6 +36,18 @@ func (a *API) MeasureAgain() {
 	a.backlog.mu.Lock()
 	defer a.backlog.mu.Unlock()
 	a.backlog.at = time.Time{}
+}
+
+// MetricNames returns the names of all metrics of Holdfast.
+func (a *API) MetricNames() (all []string) {
+	descs := make(chan *prometheus.Desc)
+	go func() { a.metrics.Registry.Describe(descs); close(descs) }()
+	for d := range descs {
+		if m := regexp.MustCompile(`fqName: "(holdfast_\w+)"`).FindStringSubmatch(d.String()); m != nil {
+			all = append(all, m[1])
+		}
+	}
+	return all
 }
 
 // Routes returns the route table.

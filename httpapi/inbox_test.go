@@ -51,6 +51,20 @@ func (d *testAPI) measured(kind inbox.Kind, n int) {
 		d.api.MeasureAgain()
 		d.wantMetrics(fmt.Sprintf(`holdfast_inbox_entries{kind="%s"} %d`, kind, n))
 	}
+	if alert := alertOf(kind); alert != "" {
+		d.evaluate("", n > 0, alert)
+	}
+}
+
+// alertOf returns the alert about entries of a kind, or "" if there is none, or none that fires as soon as there is an entry.
+func alertOf(kind inbox.Kind) string {
+	switch kind {
+	case inbox.PendingApproval, inbox.UnservedWork, inbox.UnservedVersion:
+		return ""
+	case inbox.StalledJanitor:
+		return "HoldfastJanitorStalled"
+	}
+	return "Holdfast" + strings.ToUpper(string(kind[:1])) + string(kind[1:])
 }
 
 // listed waits for the only entry of a kind, and checks it.
