@@ -180,6 +180,7 @@ func (w *Worker) record(ctx context.Context, t Taken, output []byte, commits []C
 	if w.Backoff != nil {
 		pause = w.Backoff(t.Failures + 1)
 	}
+	w.Log.Warn("item failed", "workspace", t.Workspace, "batch", t.Batch, "item", t.Key, "operation", t.Operation(), "epoch", t.Epoch, "failures", t.Failures, "error", failure)
 	_, err := Fail(ctx, w.Engine, t, failure.Error(), pause, fault.IsNonRetryable(failure))
 	return err
 }

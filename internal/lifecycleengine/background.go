@@ -136,7 +136,7 @@ func (b *registry) workKinds() []wake.WorkKind {
 func (b *registry) take(ctx context.Context, shard int16, r entities.Resumed, since time.Time) {
 	ctx = store.InWorkspace(ctx, r.Workspace)
 	at := store.Partition{Shard: shard, Workspace: r.Workspace}
-	log := b.engine.Log().With("lifecycle", r.Lifecycle, "entity", r.ID, "operation", r.Claim.Operation, "step", r.Claim.Step)
+	log := b.engine.Log().With("workspace", r.Workspace, "lifecycle", r.Lifecycle, "entity", r.ID, "operation", r.Claim.Operation, "epoch", r.Claim.Epoch, "step", r.Claim.Step)
 	s, err := b.find(ctx, r.Lifecycle)
 	if err != nil { // the lease expires, and the operation is taken again
 		log.Warn("failed to resume operation", "error", err)
@@ -398,7 +398,7 @@ func (s *bound) withdrawOverdue(ctx context.Context, l entities.Lapsed) (bool, e
 	e, done, err := s.store.withdraw(store.InWorkspace(ctx, l.Workspace), l.Partition, entities.WithdrawArgs{Ticket: l.Ticket, Outcome: "timeout",
 		Message: "no worker took the operation within " + limit.String(), Claim: s.heldIn(l)}, nil)
 	if done {
-		s.engine.Log().Warn("no worker took the operation in time", "lifecycle", l.Lifecycle, "entity", l.ID, "step", l.Step, "operation", l.Operation,
+		s.engine.Log().Warn("no worker took the operation in time", "workspace", l.Workspace, "lifecycle", l.Lifecycle, "entity", l.ID, "step", l.Step, "operation", l.Operation,
 			"after", limit, "phase", e.Claim.Phase, "status", e.Status)
 	}
 	return done, err

@@ -161,14 +161,15 @@ type found struct {
 }
 
 type blockArgs struct {
-	reaction string `arg:"reaction"`
-	name     string `arg:"stream"`
-	epoch    int64  `arg:"epoch"`
-	how      string `arg:"how"` // blocked, skipped, died
-	done     int64  `arg:"done"`
-	failing  int64  `arg:"failing"`
-	message  string `arg:"error"`
-	failures int    `arg:"failures"`
+	workspace string // of the notice
+	reaction  string `arg:"reaction"`
+	name      string `arg:"stream"`
+	epoch     int64  `arg:"epoch"`
+	how       string `arg:"how"` // blocked, skipped, died
+	done      int64  `arg:"done"`
+	failing   int64  `arg:"failing"`
+	message   string `arg:"error"`
+	failures  int    `arg:"failures"`
 }
 
 // follows is the key of a row of the table follow on a shard, with the epoch of
@@ -239,7 +240,7 @@ var (
 		store.Outcome(func(r *stopped) (*bool, []any) { return &r.applied, []any{&r.again, &r.reset} })).
 		RecoverWith(func(blockArgs, store.CommitProof) stopped { return stopped{applied: true} }).
 		Wakes(func(a blockArgs) []string {
-			n := notice{What: "blocked", Reaction: a.reaction, Stream: a.name, Version: a.failing, Error: a.message}
+			n := notice{What: "blocked", Workspace: a.workspace, Reaction: a.reaction, Stream: a.name, Version: a.failing, Error: a.message}
 			if a.how == "skipped" {
 				n.What = "skipped"
 			}
@@ -415,7 +416,7 @@ func AckOne(ctx context.Context, d store.Doer, e End) (Ended, error) {
 // stream is reset instead and the error is errReset.
 func Block(ctx context.Context, d store.Doer, l *Lease, done, failing int64, message string, failures int, block bool) error {
 	a := blockArgs{how: "blocked", done: done, failing: failing, message: lease.Plain(message), failures: failures,
-		reaction: l.Reaction, name: l.Stream, epoch: l.Epoch}
+		workspace: l.Workspace, reaction: l.Reaction, name: l.Stream, epoch: l.Epoch}
 	if !block {
 		a.how, a.failures = "skipped", 0
 	}
@@ -517,7 +518,7 @@ func Sweep(ctx context.Context, d store.Doer, at store.Partition, wake func([]st
 		}
 		failing, failed := l.next(ctx, d, at.Shard)
 		err = errors.Join(err, failed)
-		a := blockArgs{how: "died", done: -1, failing: failing, reaction: l.Reaction, name: l.Stream, epoch: l.Epoch,
+		a := blockArgs{how: "died", done: -1, failing: failing, workspace: l.Workspace, reaction: l.Reaction, name: l.Stream, epoch: l.Epoch,
 			message: "every worker that held the stream crashed; the last was " + l.holder}
 		r, failed := blockVerb.DoAt(ctx, d, store.Partition{Shard: at.Shard, Workspace: l.Workspace}, a)
 		err = errors.Join(err, failed) // continue: one failure must not block the release of the other leases

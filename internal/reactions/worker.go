@@ -609,7 +609,7 @@ func (w *Worker) release(leases []*Lease) {
 		_, err := ackBy(ctx, w.Engine, ackVerb, ends) // waits for row locks
 		cancel()
 		if err != nil {
-			w.Log.Warn("failed to release leases; they will expire", "streams", len(ends), "error", err)
+			w.Log.Warn("failed to release leases; they will expire", "count", len(ends), "error", err)
 		}
 	}
 	for _, l := range leases {

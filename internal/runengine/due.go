@@ -243,11 +243,15 @@ func (k *Executor) Expire(ctx context.Context, d store.Doer, at store.Partition)
 	for i := range all {
 		l := &all[i]
 		l.Shard = at.Shard
-		_, ended, err := k.once(ctx, d, l, Taker{}, (*planner).leaseExpired)
+		next, ended, err := k.once(ctx, d, l, Taker{}, (*planner).leaseExpired)
 		if failed = errors.Join(failed, err); ended {
 			freed++
+			phase := "due"
+			if next.Step.Uncertain {
+				phase = "uncertain"
+			}
 			meter.Of(d).Expire(meter.Step, slog.String("workspace", l.Run.Workspace), slog.String("run", l.Run.ID), slog.String("step", l.Step.Name), slog.Int64("visit", l.Step.Visit),
-				slog.String("operation", l.Operation()), slog.String("holder", l.Step.Holder), slog.Int64("epoch", l.Step.Epoch))
+				slog.String("operation", l.Operation()), slog.String("holder", l.Step.Holder), slog.Int64("epoch", l.Step.Epoch), slog.String("phase", phase), slog.String("status", next.Run.Status))
 		}
 	}
 	return freed, failed
