@@ -20,6 +20,7 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/engine"
+	"github.com/holdfast-go/holdfast/internal/inbox"
 	"github.com/holdfast-go/holdfast/internal/pgtest"
 	"github.com/holdfast-go/holdfast/internal/testkit"
 	"github.com/holdfast-go/holdfast/internal/testlevel"
@@ -263,8 +264,8 @@ func TestMetricsAreDocumented(t *testing.T) {
 	}
 }
 
-// TestRulesAndDashboardUseMetrics verifies that every metric in the alert rules and in the dashboard exists, and that each panel
-// has an expression.
+// TestRulesAndDashboardUseMetrics verifies that every metric in the alert rules and in the dashboard exists, that a test fires each
+// alert, and that each panel has an expression.
 func TestRulesAndDashboardUseMetrics(t *testing.T) {
 	d := newTestAPI(t, holdfasttest.Open(t), elsewhere)
 	there := d.api.MetricNames()
@@ -293,6 +294,18 @@ func TestRulesAndDashboardUseMetrics(t *testing.T) {
 	}
 	for _, m := range regexp.MustCompile(`(?m)^ +expr: (.*)$`).FindAllStringSubmatch(string(rules), -1) {
 		check(alertRules, m[1])
+	}
+	fired, err := os.ReadFile("alerts_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, k := range inbox.Kinds {
+		fired = fmt.Appendf(fired, "%q", alertOf(k))
+	}
+	for _, m := range regexp.MustCompile(`(?m)^ +- alert: (.*)$`).FindAllStringSubmatch(string(rules), -1) {
+		if !strings.Contains(string(fired), strconv.Quote(m[1])) {
+			t.Errorf("no test fires %s", m[1])
+		}
 	}
 	var board struct {
 		Panels []struct {
