@@ -68,7 +68,7 @@ func (d *testAPI) evaluate(before string, fire bool, alerts ...string) {
 	if fire {
 		want = 1
 	}
-	text := fmt.Sprintf("rule_files: [%q]\nevaluation_interval: 1m\ntests:\n  - interval: 1m\n    input_series:\n%s    promql_expr_test:\n", rules, series(d.t, before, d.metricsPage()))
+	text := fmt.Sprintf("rule_files: [%q]\nevaluation_interval: 5m\ntests:\n  - interval: 1m\n    input_series:\n%s    promql_expr_test:\n", rules, series(d.t, before, d.metricsPage()))
 	for _, alert := range alerts {
 		text += fmt.Sprintf("      - expr: count(ALERTS{alertname=%q,alertstate=\"firing\"} > 0 or vector(0) > 0) > bool 0 or vector(0)\n        eval_time: 110m\n        exp_samples: [{labels: '{}', value: %d}]\n", alert, want)
 	}
