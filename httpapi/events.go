@@ -171,7 +171,7 @@ func (c *call) send(source func(context.Context, func(message) error) error) err
 			if failed == nil { // the source has ended
 				return nil
 			}
-			c.api.log.Warn("SSE response aborted", "path", watchOf(c.ctx()).Path, "workspace", c.key.Workspace, "requestId", requestID(c.ctx()), "error", failed)
+			c.api.log.Warn("SSE response aborted", "path", watchOf(c.ctx()).Path, "workspace", c.key.Workspace, "request", requestID(c.ctx()), "error", failed)
 			return nil
 		case <-c.api.closing:
 			return nil

@@ -2,7 +2,11 @@ package httpapi
 
 import (
 	"context"
+	"regexp"
 	"slices"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/httpapi/internal/table"
@@ -25,6 +29,25 @@ type Route struct {
 	Keyed            bool // it accepts an Idempotency-Key
 	InCommand        bool // with one, it is one command
 	May              func(keys.Role) bool
+}
+
+// MeasureAgain makes the next scrape measure the backlog.
+func (a *API) MeasureAgain() {
+	a.backlog.mu.Lock()
+	defer a.backlog.mu.Unlock()
+	a.backlog.at = time.Time{}
+}
+
+// MetricNames returns the names of all metrics of Holdfast.
+func (a *API) MetricNames() (all []string) {
+	descs := make(chan *prometheus.Desc)
+	go func() { a.metrics.Registry.Describe(descs); close(descs) }()
+	for d := range descs {
+		if m := regexp.MustCompile(`fqName: "(holdfast_\w+)"`).FindStringSubmatch(d.String()); m != nil {
+			all = append(all, m[1])
+		}
+	}
+	return all
 }
 
 // Routes returns the route table.

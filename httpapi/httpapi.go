@@ -123,6 +123,7 @@ type API struct {
 	room     *room.Room
 	origins  http.CrossOriginProtection
 	metrics  *observe.Metrics
+	backlog  *backlogCollector
 	tracer   trace.Tracer
 	box      *seal.Box // nil without secret keys
 	policy   egress.Policy

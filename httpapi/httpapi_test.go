@@ -220,7 +220,7 @@ func TestRequestID(t *testing.T) {
 func TestAccessLog(t *testing.T) {
 	api, _, log := newAPI(t)
 	ask(api, "GET", "/nothing?secret=1", "X-Request-Id", "mine")
-	for _, want := range []string{"level=DEBUG", "method=GET", "path=/nothing ", "status=404", "requestId=mine"} {
+	for _, want := range []string{"level=DEBUG", "method=GET", "path=/nothing ", "status=404", "request=mine"} {
 		if !strings.Contains(log.String(), want) {
 			t.Errorf("the log lacks %q:\n%s", want, log)
 		}

@@ -3,7 +3,9 @@ package httpapi_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -42,6 +44,29 @@ func (d *testAPI) counted(kind inbox.Kind, n int) {
 	}
 }
 
+// measured checks the number of entries of a kind in the metrics, if it is there.
+func (d *testAPI) measured(kind inbox.Kind, n int) {
+	d.t.Helper()
+	if slices.Contains(inbox.Counted, kind) {
+		d.api.MeasureAgain()
+		d.wantMetrics(fmt.Sprintf(`holdfast_inbox_entries{kind="%s"} %d`, kind, n))
+	}
+	if alert := alertOf(kind); alert != "" {
+		d.evaluate("", n > 0, alert)
+	}
+}
+
+// alertOf returns the alert about entries of a kind, or "" if there is none, or none that fires as soon as there is an entry.
+func alertOf(kind inbox.Kind) string {
+	switch kind {
+	case inbox.PendingApproval, inbox.UnservedWork, inbox.UnservedVersion:
+		return ""
+	case inbox.StalledJanitor:
+		return "HoldfastJanitorStalled"
+	}
+	return "Holdfast" + strings.ToUpper(string(kind[:1])) + string(kind[1:])
+}
+
 // listed waits for the only entry of a kind, and checks it.
 func (d *testAPI) listed(kind inbox.Kind, subject, reason string) wire.InboxItem {
 	d.t.Helper()
@@ -52,6 +77,7 @@ func (d *testAPI) listed(kind inbox.Kind, subject, reason string) wire.InboxItem
 		d.t.Fatalf("listed %+v, want one entry", in)
 	}
 	d.counted(kind, 1)
+	d.measured(kind, 1)
 	if x.Kind != string(kind) || !strings.Contains(x.Subject, subject) || !strings.Contains(x.Reason, reason) || !strings.HasSuffix(x.Reason, ".") || x.Since == nil || x.ID == "" || x.Action.Label == "" {
 		d.t.Errorf("listed %+v, want subject %q and reason %q", x, subject, reason)
 	}
@@ -75,6 +101,7 @@ func (d *testAPI) gone(kind inbox.Kind) {
 	d.t.Helper()
 	testkit.Eventually(d.t, string(kind)+" is gone", func() bool { return len(d.inbox(kind)) == 0 })
 	d.counted(kind, 0)
+	d.measured(kind, 0)
 	report, err := d.engine.Check(d.t.Context())
 	if err != nil || len(report.Violations) > 0 {
 		d.t.Errorf("check found %+v, %v", report, err)

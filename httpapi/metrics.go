@@ -15,7 +15,8 @@ import (
 
 // ownMetrics returns the collectors of the engine's metrics.
 func (a *API) ownMetrics() []prometheus.Collector {
-	return []prometheus.Collector{&statusCollector{api: a}, prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "holdfast_claims_refused_total",
+	a.backlog = &backlogCollector{api: a}
+	return []prometheus.Collector{a.backlog, &workCollector{a}, &statusCollector{api: a}, prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "holdfast_claims_refused_total",
 		Help: "Attempts to run a step that this node refused because another attempt was in progress or came first."},
 		func() float64 { return float64(lifecycleengine.Refused(a.engine)) })}
 }
@@ -64,11 +65,7 @@ func (c *statusCollector) Collect(to chan<- prometheus.Metric) {
 		to <- prometheus.MustNewConstMetric(streamsDesc, prometheus.CounterValue, float64(n), x.Kind, x.What)
 	}
 	s, err := c.api.ready(ctx)
-	ready := 0.0
-	if err == nil && !c.api.stopping.Load() {
-		ready = 1
-	}
-	to <- prometheus.MustNewConstMetric(readyDesc, prometheus.GaugeValue, ready)
+	to <- prometheus.MustNewConstMetric(readyDesc, prometheus.GaugeValue, bit(err == nil && !c.api.stopping.Load()))
 	to <- prometheus.MustNewConstMetric(buildDesc, prometheus.GaugeValue, 1, c.api.version, databaseName(s, err))
 	if err == nil {
 		to <- prometheus.MustNewConstMetric(schemaDesc, prometheus.GaugeValue, float64(s.Schema))

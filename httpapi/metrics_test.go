@@ -248,7 +248,7 @@ func TestARequestIsASpan(t *testing.T) {
 	if s.Name() != "GET /api/v1/lifecycles/{name}/entities/{id}" || s.Parent().SpanID().String() != "b7ad6b7169203331" || s.Status().Code != codes.Unset {
 		t.Errorf("got span %s with parent %s, %v", s.Name(), s.Parent().SpanID(), s.Status())
 	}
-	if !strings.Contains(d.log.String(), "traceId=0af7651916cd43dd8448eb211c80319c") {
+	if !strings.Contains(d.log.String(), "trace=0af7651916cd43dd8448eb211c80319c") {
 		t.Errorf("the log lacks the trace id:\n%s", d.log)
 	}
 	if w.Header().Get("Traceparent") != "" {
@@ -361,7 +361,7 @@ func TestNoProvider(t *testing.T) {
 		t.Error("a span is recorded without a tracer")
 	}
 	ask(api, "GET", "/healthz", "Traceparent", traceparent)
-	if !strings.Contains(log.String(), "traceId=0af7651916cd43dd8448eb211c80319c") {
+	if !strings.Contains(log.String(), "trace=0af7651916cd43dd8448eb211c80319c") {
 		t.Errorf("the log lacks the trace id:\n%s", log)
 	}
 }

@@ -25,7 +25,7 @@ func (a *API) refuse(w http.ResponseWriter, r *http.Request, err error) {
 func (a *API) refuseAs(w http.ResponseWriter, r *http.Request, status int, err error) {
 	id := requestID(r.Context())
 	if status >= http.StatusInternalServerError {
-		attrs := []slog.Attr{slog.String("path", r.URL.Path), slog.String("error", err.Error()), slog.String("requestId", id)}
+		attrs := []slog.Attr{slog.String("path", r.URL.Path), slog.String("error", err.Error()), slog.String("request", id)}
 		if cause := causeOf(err); cause != nil {
 			attrs = append(attrs, slog.String("cause", cause.Error()))
 		}

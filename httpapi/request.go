@@ -68,7 +68,7 @@ func (a *API) recoverPanic(next http.Handler, w *observe.Recorder, r *http.Reque
 			panic(p)
 		}
 		watched.Code = fault.Internal
-		a.log.Error("request handler panicked", "path", watched.Path, "panic", fmt.Sprint(p), "stack", string(debug.Stack()), "requestId", requestID(r.Context()))
+		a.log.Error("request handler panicked", "path", watched.Path, "panic", fmt.Sprint(p), "stack", string(debug.Stack()), "request", requestID(r.Context()))
 		if w.Status != 0 {
 			watched.Cut = true
 			panic(http.ErrAbortHandler)

@@ -44,7 +44,7 @@ func (a *API) Serve(ctx context.Context, ln net.Listener, drain time.Duration) e
 	case <-ctx.Done():
 	}
 	a.Stop()
-	a.log.Info("stopping", "shutdownTimeout", drain)
+	a.log.Info("stopping", "timeout", drain)
 	a.drain(context.WithoutCancel(ctx), srv, drain)
 	<-served
 	return nil
@@ -55,7 +55,7 @@ func (a *API) drain(ctx context.Context, srv *http.Server, within time.Duration)
 	defer cancel()
 	err := srv.Shutdown(ctx)
 	if errors.Is(err, context.DeadlineExceeded) {
-		a.log.Warn("aborted requests that took longer than the shutdown timeout", "shutdownTimeout", within)
+		a.log.Warn("aborted requests that took longer than the shutdown timeout", "timeout", within)
 	}
 	if err != nil {
 		_ = srv.Close()

@@ -126,7 +126,7 @@ func (s *adapter) terminateAll() {
 			continue
 		}
 		if err != nil {
-			s.log.Warn("failed to terminate dropped connections on the server: their locks may be held until idle_in_transaction_session_timeout expires", "connections", len(all), "error", err)
+			s.log.Warn("failed to terminate dropped connections on the server: their locks may be held until idle_in_transaction_session_timeout expires", "count", len(all), "error", err)
 		}
 		s.orphans.Lock()
 		s.orphans.all = slices.Clone(s.orphans.all[len(all):])

@@ -103,6 +103,8 @@ var planned = []struct{ name, args string }{
 	{"inbox.list_overdue_signals", `0, 'w', 15000, 1001`},
 	{"inbox.list_upcoming", `0, 'few', 1000`}, // for tests: it lists all that is live in a workspace
 	{"inbox.list_undeleted", `0, 'w', 3600000, 100`},
+	{"inbox.count_entries", `0, '', 15000, 3600000, 100`},
+	{"inbox.list_oldest_due", `0, ''`},
 	{"overview.count_live", `0, 'few'`}, // it counts all of a workspace
 	{"overview.count_entities", `0, 'w', 100`},
 	{"overview.count_runs", `0, 'w', 100`},

@@ -400,11 +400,25 @@ func (s *adapter) fault(err error) error { return mapError(err) }
 
 // Pool returns how many connections are in use, and the maximum.
 func (s *adapter) Pool() (busy, size int) {
-	for _, p := range []*pgxpool.Pool{s.pool, s.quick, s.vital} {
-		if p != nil {
-			st := p.Stat()
-			busy, size = busy+int(st.AcquiredConns()), size+int(st.MaxConns())
-		}
+	for _, st := range s.poolStats() {
+		busy, size = busy+int(st.AcquiredConns()), size+int(st.MaxConns())
 	}
 	return busy, size
+}
+
+// PoolWaits returns how often callers have waited for a connection, and how long in total.
+func (s *adapter) PoolWaits() (n int64, total time.Duration) {
+	for _, st := range s.poolStats() {
+		n, total = n+st.EmptyAcquireCount(), total+st.EmptyAcquireWaitTime()
+	}
+	return n, total
+}
+
+func (s *adapter) poolStats() (all []*pgxpool.Stat) {
+	for _, p := range []*pgxpool.Pool{s.pool, s.quick, s.vital} {
+		if p != nil {
+			all = append(all, p.Stat())
+		}
+	}
+	return all
 }

@@ -117,7 +117,7 @@ func (k *service) rouse(ctx context.Context) {
 	for {
 		woken, err := store.Sweep(ctx, k.engine, func(at store.Partition) (int, error) { return k.rouseShard(ctx, at.Shard) })
 		if woken > 0 {
-			k.engine.Log().Warn("woke runs that were still waiting although their signal had arrived", "woken", woken)
+			k.engine.Log().Warn("woke runs that were still waiting although their signal had arrived", "count", woken)
 		}
 		if err != nil && ctx.Err() == nil {
 			k.engine.Log().Warn("failed to find or wake runs that are still waiting although their signal has arrived", "error", err)

@@ -85,6 +85,7 @@ var unbounded = map[string]string{
 	"entities.list_overdue":     "what waits for a worker, which each step allows for another time",
 	"feed.assign_positions":     "the streams of a feed never wait",
 	"inbox.list_due_handlers":   "it finds which handler comes next, and then whether work is due for it",
+	"inbox.list_oldest_due":     "it finds which handler or reaction comes next, and then whether work is due for it",
 	"inbox.list_upcoming":       "for tests: it lists also what is due later",
 	"reactions.list_expired":    "it counts the leases of a holder that has crashed",
 	"reactions.release_expired": "it counts the leases of a holder that has crashed",

@@ -11,9 +11,11 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/sharedsql"
 	"github.com/holdfast-go/holdfast/internal/store"
 )
@@ -36,11 +38,12 @@ type adapter struct {
 	stepping    sync.Mutex // held by adjustTime: one caller at a time compensates a machine clock that was set back
 	// link is the one writing connection of our own file, with its statements; turn is its mutex.
 	// With a pool of the program, each transaction takes a connection from the pool.
-	link    *sql.Conn
-	turn    chan struct{}
-	scripts map[string]*script
-	writes  prepared // on the writing connection
-	reads   prepared
+	link          *sql.Conn
+	turn          chan struct{}
+	waits, waited atomic.Int64 // for the turn: how often, and how long in ns
+	scripts       map[string]*script
+	writes        prepared // on the writing connection
+	reads         prepared
 
 	migrations fs.FS
 }
@@ -367,6 +370,15 @@ const longTurn = 30 * time.Second
 
 // writer waits for its turn on the writing connection.
 func (s *adapter) writer(ctx context.Context) (link *sql.Conn, release func(), err error) {
+	if s.link != nil {
+		select {
+		case s.turn <- struct{}{}:
+			return s.link, s.endTurn, nil
+		default:
+			began := clock.OfMachine()
+			defer func() { s.waits.Add(1); s.waited.Add(int64(clock.OfMachine().Sub(began))) }()
+		}
+	}
 	wait, cancel := context.WithTimeout(ctx, longTurn)
 	defer cancel()
 	if s.link == nil {
@@ -375,7 +387,7 @@ func (s *adapter) writer(ctx context.Context) (link *sql.Conn, release func(), e
 	} else {
 		select {
 		case s.turn <- struct{}{}:
-			return s.link, func() { <-s.turn }, nil
+			return s.link, s.endTurn, nil
 		case <-wait.Done():
 			err = wait.Err()
 		}
@@ -386,6 +398,8 @@ func (s *adapter) writer(ctx context.Context) (link *sql.Conn, release func(), e
 	}
 	return link, release, s.fault(err)
 }
+
+func (s *adapter) endTurn() { <-s.turn }
 
 // begin takes the write lock. The context is not passed on: database/sql would roll back in the
 // background when it ends.
@@ -432,13 +446,26 @@ func (s *adapter) fault(err error) error { return mapError(err, s.name) }
 
 // Pool returns how many connections are in use, and the maximum.
 func (s *adapter) Pool() (busy, size int) {
-	pools := []*sql.DB{s.read}
-	if s.write != s.read {
-		pools = append(pools, s.write)
-	}
-	for _, p := range pools {
+	for _, p := range s.pools() {
 		st := p.Stats()
 		busy, size = busy+st.InUse, size+st.MaxOpenConnections
 	}
 	return busy, size
+}
+
+// PoolWaits returns how often callers have waited for a connection, and how long in total: writers for their turn, too.
+func (s *adapter) PoolWaits() (n int64, total time.Duration) {
+	n, total = s.waits.Load(), time.Duration(s.waited.Load())
+	for _, p := range s.pools() {
+		st := p.Stats()
+		n, total = n+st.WaitCount, total+st.WaitDuration
+	}
+	return n, total
+}
+
+func (s *adapter) pools() []*sql.DB {
+	if s.write == s.read {
+		return []*sql.DB{s.read}
+	}
+	return []*sql.DB{s.read, s.write}
 }

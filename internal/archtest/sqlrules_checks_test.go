@@ -73,6 +73,8 @@ var Wide = map[string]string{
 	"inbox.list_expired_leases":    "leases are found by their end over all workspaces on a shard; those of one are returned",
 	"inbox.list_undeleted":         "runs are found by the end of their retention over all workspaces on a shard; those of one are returned",
 	"inbox.list_due_handlers":      "handlers with due work are found one by one, in an index over all workspaces on a shard",
+	"inbox.count_entries":          "metrics count over all workspaces on a shard",
+	"inbox.list_oldest_due":        "metrics have the oldest work of all workspaces on a shard",
 	"inbox.list_upcoming":          "for tests: work is found in indexes over all workspaces on a shard; that of one is returned",
 	"refusals.prune":               "one janitor deletes old refusals of all workspaces on a shard",
 	"idempotency.prune":            "one janitor deletes expired requests of all workspaces on a shard",

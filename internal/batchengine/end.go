@@ -4,10 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"time"
 
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/lease"
+	"github.com/holdfast-go/holdfast/internal/meter"
 	"github.com/holdfast-go/holdfast/internal/refusals"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/strictjson"
@@ -254,6 +256,7 @@ func Expire(ctx context.Context, d store.Doer, at store.Partition) (freed int, e
 		}
 		if e.applied {
 			freed++
+			meter.Of(d).Expire(meter.Item, slog.String("workspace", x.workspace), slog.String("batch", x.id), slog.String("item", x.key), slog.String("operation", t.Operation()), slog.Int64("epoch", x.epoch))
 		}
 	}
 	return freed, failed

@@ -11,6 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/events"
 	"github.com/holdfast-go/holdfast/internal/lease"
+	"github.com/holdfast-go/holdfast/internal/meter"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/strictjson"
 )
@@ -311,6 +312,7 @@ func takeOf(ctx context.Context, d store.Doer, at store.Partition, a takeArgs) (
 				return nil, fault.New(fault.Internal, "batches.take returned items that cannot be decoded (%q): %v", t.items, err)
 			}
 		}
+		meter.Of(d).Kind(meter.Item).Take(x.Attempt())
 	}
 	return all, nil
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/lease"
+	"github.com/holdfast-go/holdfast/internal/meter"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/wake"
 )
@@ -179,6 +180,7 @@ func (w *Worker) record(ctx context.Context, t Taken, output []byte, commits []C
 	if w.Backoff != nil {
 		pause = w.Backoff(t.Failures + 1)
 	}
+	w.Log.Warn("item failed", "workspace", t.Workspace, "batch", t.Batch, "item", t.Key, "operation", t.Operation(), "epoch", t.Epoch, "failures", t.Failures, "error", failure)
 	_, err := Fail(ctx, w.Engine, t, failure.Error(), pause, fault.IsNonRetryable(failure))
 	return err
 }
@@ -231,5 +233,6 @@ func (w *Worker) body(ctx context.Context, t Taken) (output []byte, commits []Co
 			err = fmt.Errorf("the handler panicked: %v", p)
 		}
 	}()
+	defer meter.Of(w.Engine).Kind(meter.Item).Begin()()
 	return w.Body(ctx, t)
 }

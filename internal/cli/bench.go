@@ -64,7 +64,7 @@ func (c *benchCommand) Run(ctx context.Context, p *program) error {
 	if err != nil {
 		return err
 	}
-	p.log.Info("benchmark started", "in", place.name, "duration", c.Duration)
+	p.log.Info("benchmark started", "database", place.name, "duration", c.Duration)
 	report, err := c.measure(ctx, p, place.db)
 	if ctx.Err() != nil {
 		err = ctx.Err()

@@ -60,11 +60,12 @@ type grammar struct {
 	Scope    scopeCommand    `cmd:"" help:"Read and change scopes (versioned state): kinds, list, get, put, patch, inc, push, set, delete, watch."`
 	Webhooks webhooksCommand `cmd:"" help:"Manage webhooks: list, create, rotate, delete."`
 
-	Inbox    inboxCommand    `cmd:"" help:"List what needs a person or is stuck."`
-	Overview overviewCommand `cmd:"" help:"Count what a workspace has."`
-	Nodes    nodesCommand    `cmd:"" help:"List the nodes that run on the database."`
-	Requests requestsCommand `cmd:"" help:"Inspect requests with an idempotency key: show, list."`
-	Audit    auditCommand    `cmd:"" help:"List administrative actions, newest first."`
+	Inbox       inboxCommand       `cmd:"" help:"List what needs a person or is stuck."`
+	Overview    overviewCommand    `cmd:"" help:"Count what a workspace has."`
+	Nodes       nodesCommand       `cmd:"" help:"List the nodes that run on the database."`
+	Maintenance maintenanceCommand `cmd:"" help:"Run the background work of one node now."`
+	Requests    requestsCommand    `cmd:"" help:"Inspect requests with an idempotency key: show, list."`
+	Audit       auditCommand       `cmd:"" help:"List administrative actions, newest first."`
 
 	Completion completionCommand `cmd:"" help:"Print a completion script for a shell."`
 	Version    versionCommand    `cmd:"" help:"Print version information."`

@@ -74,6 +74,15 @@ func (c *overviewCommand) Run(ctx context.Context, d *connection) error {
 	return d.show(t, err)
 }
 
+type maintenanceCommand struct{ targetFlags }
+
+func (c *maintenanceCommand) Run(ctx context.Context, d *connection) error {
+	m, err := d.RunMaintenance(ctx, d.raw())
+	t := &table{heads: []string{"NODE"}}
+	t.add(m.Node)
+	return d.show(t, err)
+}
+
 type nodesCommand struct {
 	pageFlags
 }

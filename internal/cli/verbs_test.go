@@ -21,7 +21,6 @@ import (
 // Every command has examples in its help, and each example parses.
 func TestExamplesAreUnderstood(t *testing.T) {
 	t.Chdir(t.TempDir())
-	word := regexp.MustCompile(`'[^']*'|"[^"]*"|[^\s'"]+`)
 	var g grammar
 	k, err := newProgram(nil, io.Discard, io.Discard).parser(&g)
 	if err != nil {
@@ -42,21 +41,7 @@ func TestExamplesAreUnderstood(t *testing.T) {
 			if !ok {
 				continue
 			}
-			line, _, _ = strings.Cut(strings.ReplaceAll(line, " > ", " | "), " | ") // the rest is for the shell
-			var args []string
-			for _, w := range word.FindAllString(line, -1) {
-				args = append(args, strings.Trim(w, `'"`))
-			}
-			_ = kong.Visit(k.Model, func(n kong.Visitable, next kong.Next) error { // a new parser for each example is slow
-				switch n := n.(type) {
-				case *kong.Flag:
-					n.Set = false
-				case *kong.Value:
-					n.Set = false
-				}
-				return next(nil)
-			})
-			if _, err := k.Parse(args); err != nil {
+			if err := parseExample(k, line); err != nil {
 				t.Errorf("%s: the example %q does not parse: %v", leaf.FullPath(), line, err)
 			}
 		}
@@ -64,6 +49,29 @@ func TestExamplesAreUnderstood(t *testing.T) {
 			t.Errorf("%s has no example in its help", leaf.FullPath())
 		}
 	}
+}
+
+// word matches a word of a command line.
+var word = regexp.MustCompile(`'[^']*'|"[^"]*"|[^\s'"]+`)
+
+// parseExample parses an example of a command, without the name of the program.
+func parseExample(k *kong.Kong, line string) error {
+	line, _, _ = strings.Cut(strings.ReplaceAll(line, " > ", " | "), " | ") // the rest is for the shell
+	var args []string
+	for _, w := range word.FindAllString(line, -1) {
+		args = append(args, strings.Trim(w, `'"`))
+	}
+	_ = kong.Visit(k.Model, func(n kong.Visitable, next kong.Next) error { // a new parser for each example is slow
+		switch n := n.(type) {
+		case *kong.Flag:
+			n.Set = false
+		case *kong.Value:
+			n.Set = false
+		}
+		return next(nil)
+	})
+	_, err := k.Parse(args)
+	return err
 }
 
 // The help of a command shows each example on a line of its own.

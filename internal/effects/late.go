@@ -139,12 +139,12 @@ func Late(ctx context.Context, d store.Doer, at store.Partition, h Holder, calls
 	for pause := 20 * time.Millisecond; retryable(err) && clock.Wait(ctx, pause) == nil; pause *= 2 {
 		n, err = late(ctx, d, at, h, calls)
 	}
-	log = log.With("workspace", at.Workspace, "operation", h.Operation, "subject", h.Subject, "epoch", h.Epoch)
+	log = log.With("workspace", at.Workspace, "operation", h.Operation, "object", h.Subject, "epoch", h.Epoch)
 	switch {
 	case err != nil:
 		log.Error("failed to store effect calls made after the lease was lost: compare these calls with the operation's effects", "calls", callsJSON(calls), "error", err)
 	case n > 0:
-		log.Warn("effect called or recorded after its lease was lost; see \"holdfast operations list --state contradicted\"", "calls", n)
+		log.Warn("effect called or recorded after its lease was lost; see \"holdfast operations list --state contradicted\"", "count", n)
 	}
 }
 

@@ -28,8 +28,8 @@ func (e *Engine) programVersion() string {
 // Reporter returns the reporter of this node, for tests: Run runs it.
 func (e *Engine) Reporter() *nodes.Reporter { return e.reporter }
 
-// report returns what this node says about itself.
-func (e *Engine) report() nodes.Report {
+// Report returns what this node says about itself.
+func (e *Engine) Report() nodes.Report {
 	r := nodes.Report{Queued: e.follow.Queued(), Waiting: e.hub.Waiters()}
 	for _, s := range e.hub.Served() {
 		r.Serves = append(r.Serves, nodes.Served{Kind: s.Kind, Name: s.Name, Workspace: s.Workspace})
@@ -50,6 +50,14 @@ func (e *Engine) report() nodes.Report {
 		r.Pool.Busy, r.Pool.Size = p.Pool()
 	}
 	return r
+}
+
+// PoolWaits returns how often callers have waited for a connection of the pool, and how long in total.
+func (e *Engine) PoolWaits() (n int64, total time.Duration) {
+	if p, ok := e.runner.Base().(store.Pooled); ok {
+		return p.PoolWaits()
+	}
+	return 0, 0
 }
 
 // counts returns what this node has done since it started.

@@ -7,6 +7,7 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/events"
 	"github.com/holdfast-go/holdfast/internal/lease"
+	"github.com/holdfast-go/holdfast/internal/meter"
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
@@ -142,6 +143,17 @@ type ResumeArgs struct {
 	Elsewhere bool
 }
 
+// leaseOf returns the lease of an operation: that of its lifecycle's queue, or that of a worker, who has one for all handlers.
+func (a ResumeArgs) leaseOf(lifecycle string) time.Duration {
+	if d, ok := a.Leases[QueueOf(lifecycle)]; ok {
+		return d
+	}
+	for _, d := range a.Leases {
+		return d
+	}
+	return 0
+}
+
 // Resumed is an entity that was claimed to resume its operation.
 type Resumed struct {
 	Workspace string
@@ -261,7 +273,15 @@ func Sync(ctx context.Context, d store.Doer, lifecycle, id, status string) (Enti
 
 // TakeDue claims operations on a shard that are to be resumed.
 func TakeDue(ctx context.Context, d store.Doer, shard int16, a ResumeArgs) ([]Resumed, error) {
-	return takeDueVerb.DoAt(ctx, d, store.Partition{Shard: shard}, a)
+	all, err := takeDueVerb.DoAt(ctx, d, store.Partition{Shard: shard}, a)
+	w := meter.Of(d).Kind(meter.Operation)
+	for i := range all {
+		c := &all[i].Claim
+		if w.Take(c.Failures + c.Crashes + 1); c.Failures+c.Crashes == 0 { // otherwise it was due after a pause
+			w.Waited(all[i].UpdatedAt, c.Until, a.leaseOf(all[i].Lifecycle))
+		}
+	}
+	return all, err
 }
 
 // Strays checks a page of entities, starting after one of them, for those in a claim status without a claim.

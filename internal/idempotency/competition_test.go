@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/idempotency"
+	"github.com/holdfast-go/holdfast/internal/refusals"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/storetest"
 	"github.com/holdfast-go/holdfast/internal/testkit"
@@ -251,7 +252,7 @@ func TestARefusedRequestIsRecordedOnce(t *testing.T) {
 		r := request{key: "k", print: "p", want: 7}
 		_, err := r.on(t.Context(), hf)
 		testkit.WantCode(t, err, fault.Concurrency)
-		if n := engine.Of(hf).Refusals().Counts()[fault.Concurrency]; n != 1 {
+		if n := engine.Of(hf).Refusals().Counts()[refusals.Counted{Kind: "stream", Code: fault.Concurrency}]; n != 1 {
 			t.Errorf("%d refusals were recorded, want 1", n)
 		}
 		r.want = stream.Any

@@ -8,7 +8,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -42,22 +41,6 @@ func missing(t *testing.T, tool string, err error) {
 	t.Attr(testlevel.NoteAttr, tool+" cannot be installed, so the server was not tested with it: "+reason)
 }
 
-// debian returns the path of a command. If the command is missing, it installs the Debian package.
-func debian(t *testing.T, command, name string) (string, error) {
-	t.Helper()
-	path, err := exec.LookPath(command)
-	if err == nil {
-		return path, nil
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
-	defer cancel()
-	failed := pgtest.Install(ctx, name, func() bool { _, err := exec.LookPath(command); return err == nil })
-	if path, err = exec.LookPath(command); err != nil {
-		return "", errors.Join(failed, err)
-	}
-	return path, nil
-}
-
 // packages returns a directory with the npm packages of testdata/package.json, installed once per version of that file.
 func packages(t *testing.T) (string, error) {
 	t.Helper()
@@ -73,7 +56,7 @@ func packages(t *testing.T) (string, error) {
 	if _, err := os.Stat(dir); err == nil {
 		return dir, nil
 	}
-	npm, err := debian(t, "npm", "npm")
+	npm, err := pgtest.Command(t.Context(), "npm", "npm")
 	if err != nil {
 		return "", err
 	}
@@ -341,14 +324,16 @@ func TestStandardWebhooks(t *testing.T) {
 	})
 }
 
-// TestPromtool verifies that promtool finds nothing in the metrics of a server that has worked.
+// TestPromtool verifies that promtool finds nothing in the alert rules, and in the metrics of a server that has worked. The tests
+// of package httpapi fire the alerts.
 func TestPromtool(t *testing.T) {
 	testlevel.Long(t)
-	promtool, err := debian(t, "promtool", "prometheus")
+	promtool, err := pgtest.Command(t.Context(), "promtool", "prometheus")
 	if err != nil {
 		missing(t, "promtool", err)
 		return
 	}
+	run(t, exec.Command(promtool, "check", "rules", "../../deploy/prometheus/alerts.yaml"))
 	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
 		srv, c := serve(t, e)
 		if _, err := c.AppendEvents(t.Context(), "orders", wire.Append{Events: []wire.NewEvent{{Name: "paid"}}}); err != nil {

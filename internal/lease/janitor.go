@@ -119,7 +119,7 @@ func (j *Janitor) sweep(ctx context.Context, s Sweep, onDemand bool) (freed int,
 	case err != nil && ctx.Err() == nil:
 		j.Log.Warn("failed to run a sweep", "sweep", s.Name, "error", err)
 	case freed > 0:
-		j.Log.Info("sweep released or deleted expired rows", "sweep", s.Name, "freed", freed)
+		j.Log.Info("sweep released or deleted expired rows", "sweep", s.Name, "count", freed)
 	}
 	return freed, err
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/events"
 	"github.com/holdfast-go/holdfast/internal/lease"
 	"github.com/holdfast-go/holdfast/internal/lifecycleconfig"
+	"github.com/holdfast-go/holdfast/internal/meter"
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
@@ -151,7 +152,9 @@ func (t *attempt) work(ctx context.Context, j *effects.Journal, w *work) (err, c
 	j.Leased, w.held = k.Held, k.Held
 	body := k.Start(effects.With(ctx, j))
 	defer k.Stop()
+	end := meter.Of(t.engine).Kind(meter.Operation).Begin()
 	err = catchPanic(func() error { return t.bodies(body, t.step, w) })
+	end()
 	cause = context.Cause(body)
 	t.ranOut = k.RanOut()
 	return err, cause

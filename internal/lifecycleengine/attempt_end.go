@@ -93,8 +93,8 @@ func (t *attempt) giveBack(ctx context.Context, u unfinished) (entities.Entity, 
 	case entities.Due:
 		return e, t.outcome(u.err, "pending", e)
 	case entities.Uncertain:
-		t.engine.Log().Warn("operation is uncertain and waits for manual resolution", "lifecycle", e.Lifecycle, "entity", e.ID,
-			"operation", e.Claim.Operation, "step", e.Claim.Step, "error", u.err)
+		t.engine.Log().Warn("operation is uncertain and waits for manual resolution", "workspace", t.at.Workspace, "lifecycle", e.Lifecycle, "entity", e.ID,
+			"operation", e.Claim.Operation, "epoch", t.entity.Claim.Epoch, "step", e.Claim.Step, "error", u.err)
 		return e, t.outcome(u.err, "uncertain", e)
 	}
 	return e, t.outcome(u.err, "released", e)
@@ -132,7 +132,7 @@ func (t *attempt) decide(err, cause error) (outcome string, reported bool) {
 	var p *panicked
 	switch {
 	case errors.As(err, &p):
-		t.engine.Log().Error("step action panicked", "lifecycle", t.entity.Lifecycle, "entity", t.entity.ID, "step", t.step.Key,
+		t.engine.Log().Error("step action panicked", "workspace", t.at.Workspace, "lifecycle", t.entity.Lifecycle, "entity", t.entity.ID, "step", t.step.Key,
 			"panic", p.value, "stack", string(p.stack))
 		return "panicked", false
 	case errors.Is(cause, lease.ErrTimeout), errors.Is(err, errTimeout):

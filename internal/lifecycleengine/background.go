@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"maps"
 	"slices"
 	"strconv"
@@ -17,6 +18,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/entities"
 	"github.com/holdfast-go/holdfast/internal/lease"
 	"github.com/holdfast-go/holdfast/internal/lifecycleconfig"
+	"github.com/holdfast-go/holdfast/internal/meter"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/wake"
 )
@@ -136,7 +138,7 @@ func (b *registry) workKinds() []wake.WorkKind {
 func (b *registry) resumeOne(ctx context.Context, shard int16, r entities.Resumed, since time.Time) {
 	ctx = store.InWorkspace(ctx, r.Workspace)
 	at := store.Partition{Shard: shard, Workspace: r.Workspace}
-	log := b.engine.Log().With("lifecycle", r.Lifecycle, "entity", r.ID, "operation", r.Claim.Operation, "step", r.Claim.Step)
+	log := b.engine.Log().With("workspace", r.Workspace, "lifecycle", r.Lifecycle, "entity", r.ID, "operation", r.Claim.Operation, "epoch", r.Claim.Epoch, "step", r.Claim.Step)
 	s, err := b.find(ctx, r.Lifecycle)
 	if err != nil { // the lease expires, and the operation is taken again
 		log.Warn("failed to resume operation", "error", err)
@@ -274,8 +276,8 @@ func (s *bound) release(ctx context.Context, l entities.Lapsed) (bool, error) {
 	}
 	e, freed, err := s.store.recover(ctx, r)
 	if freed {
-		s.engine.Log().Warn("lease expired", "lifecycle", l.Lifecycle, "entity", l.ID, "step", l.Step, "holder", l.Holder,
-			"operation", l.Operation, "phase", e.Claim.Phase, "status", e.Status)
+		meter.Of(s.engine).Expire(meter.Operation, slog.String("workspace", l.Workspace), slog.String("lifecycle", l.Lifecycle), slog.String("entity", l.ID), slog.String("step", l.Step),
+			slog.String("operation", l.Operation), slog.String("holder", l.Holder), slog.Int64("epoch", l.Epoch), slog.String("phase", string(e.Claim.Phase)), slog.String("status", e.Status))
 	}
 	return freed, err
 }
@@ -399,7 +401,7 @@ func (s *bound) withdrawOverdue(ctx context.Context, l entities.Lapsed) (bool, e
 	e, done, err := s.store.withdraw(store.InWorkspace(ctx, l.Workspace), l.Partition, entities.WithdrawArgs{Ticket: l.Ticket, Outcome: "timeout",
 		Message: "no worker took the operation within " + limit.String(), Claim: s.heldIn(l)}, nil)
 	if done {
-		s.engine.Log().Warn("no worker took the operation in time", "lifecycle", l.Lifecycle, "entity", l.ID, "step", l.Step, "operation", l.Operation,
+		s.engine.Log().Warn("no worker took the operation in time", "workspace", l.Workspace, "lifecycle", l.Lifecycle, "entity", l.ID, "step", l.Step, "operation", l.Operation,
 			"after", limit, "phase", e.Claim.Phase, "status", e.Status)
 	}
 	return done, err

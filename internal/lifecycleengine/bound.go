@@ -55,7 +55,7 @@ func (s *bound) adoptOne(ctx context.Context, d store.Doer, at store.Partition, 
 		}
 		yes, err := entities.Adopt(ctx, d, at, s.config.Workflow, id, entities.Choice{Into: c.Into, Revert: c.Revert}, adoptedHolder, s.stuckAfter())
 		if yes {
-			s.engine.Log().Warn("entity is in a claim status without a claim; its status will be reverted", "lifecycle", s.config.Workflow,
+			s.engine.Log().Warn("entity is in a claim status without a claim; its status will be reverted", "workspace", at.Workspace, "lifecycle", s.config.Workflow,
 				"entity", id, "status", status, "after", s.stuckAfter())
 		}
 		if fault.CodeOf(err) == fault.Concurrency { // the config in force differs in this status

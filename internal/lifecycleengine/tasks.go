@@ -109,7 +109,7 @@ func (r Remote) take(ctx context.Context, d store.Doer, c remote.Claim, limit in
 	for _, x := range taken {
 		t, failed := r.handOut(ctx, d, at, x, c.Lease)
 		if failed != nil { // its lease expires, and it is taken again
-			r.Engine.Log().Warn("failed to hand out a task", "lifecycle", x.Lifecycle, "entity", x.ID, "operation", x.Claim.Operation, "error", failed)
+			r.Engine.Log().Warn("failed to hand out a task", "workspace", x.Workspace, "lifecycle", x.Lifecycle, "entity", x.ID, "operation", x.Claim.Operation, "error", failed)
 			continue
 		}
 		all = append(all, t)

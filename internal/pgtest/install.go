@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"time"
 )
 
 // errCannotInstall is returned if this process may not install packages.
@@ -31,6 +32,22 @@ func Install(ctx context.Context, name string, present func() bool) error {
 		return err
 	}
 	return aptGet(ctx, "install", "-y", "--no-install-recommends", name)
+}
+
+// Command returns the path of a command of the test's machine. If the command is missing, it installs the Debian package that
+// has it.
+func Command(ctx context.Context, command, name string) (string, error) {
+	path, err := exec.LookPath(command)
+	if err == nil {
+		return path, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, 3*time.Minute)
+	defer cancel()
+	failed := Install(ctx, name, func() bool { _, err := exec.LookPath(command); return err == nil })
+	if path, err = exec.LookPath(command); err != nil {
+		return "", errors.Join(failed, err)
+	}
+	return path, nil
 }
 
 func aptGet(ctx context.Context, args ...string) error {

@@ -16,11 +16,12 @@ import (
 // is therefore sent as a wake topic of the commit, so that all of them are logged
 // and counted in one place. No poller waits on such a topic.
 type notice struct {
-	What     string // blocked, unblocked, skipped, reset
-	Reaction string
-	Stream   string
-	Version  int64  // the version that failed
-	Error    string // the error of a block or a skip
+	What      string // blocked, unblocked, skipped, reset
+	Workspace string
+	Reaction  string
+	Stream    string
+	Version   int64  // the version that failed
+	Error     string // the error of a block or a skip
 }
 
 const noticePrefix = "notice/"
@@ -92,11 +93,11 @@ func (w *Worker) Notice(topics []string) []string {
 		w.Tallies.add(n.What, n.Reaction)
 		switch {
 		case n.What == "blocked":
-			w.Log.Error("reaction blocked on a stream; unblock or reset the stream, or skip the event", "reaction", n.Reaction, "stream", n.Stream, "version", n.Version, "error", n.Error)
+			w.Log.Error("reaction blocked on a stream; unblock or reset the stream, or skip the event", "workspace", n.Workspace, "reaction", n.Reaction, "stream", n.Stream, "version", n.Version, "error", n.Error)
 		case n.Error != "":
-			w.Log.Error("reaction skipped a permanently failed event", "reaction", n.Reaction, "stream", n.Stream, "version", n.Version, "error", n.Error)
+			w.Log.Error("reaction skipped a permanently failed event", "workspace", n.Workspace, "reaction", n.Reaction, "stream", n.Stream, "version", n.Version, "error", n.Error)
 		default:
-			w.Log.Info("reaction continues after a repair", "how", n.What, "reaction", n.Reaction, "stream", n.Stream)
+			w.Log.Info("reaction continues after a repair", "outcome", n.What, "workspace", n.Workspace, "reaction", n.Reaction, "stream", n.Stream)
 		}
 	}
 	return others

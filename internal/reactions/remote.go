@@ -106,7 +106,7 @@ func (r *Remote) take(ctx context.Context, d store.Doer, a Ask) ([]remote.Task, 
 		if r.After.Is(t.Reaction) {
 			var failed error
 			if x, failed = r.After.Task(ctx, t); failed != nil { // its lease expires, and the stream is taken again
-				r.Log.Warn("failed to hand out an after-effect", "reaction", t.Reaction.Name, "stream", t.Lease.Stream, "error", failed)
+				r.Log.Warn("failed to hand out an after-effect", "workspace", t.Lease.Workspace, "reaction", t.Reaction.Name, "stream", t.Lease.Stream, "error", failed)
 				continue
 			}
 		}

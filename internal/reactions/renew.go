@@ -19,14 +19,14 @@ func (w *Worker) end(l *Lease, e End) {
 		o := w.recordOne(e)
 		switch {
 		case (o.err != nil || o.Busy) && w.ends != nil && pause < 5*time.Second:
-			w.Log.Debug("failed to record the end of a lease; retrying", "reaction", l.Reaction, "stream", l.Stream, "error", o.err)
+			w.Log.Debug("failed to record the end of a lease; retrying", "workspace", l.Workspace, "reaction", l.Reaction, "stream", l.Stream, "epoch", l.Epoch, "error", o.err)
 			_ = clock.Wait(context.Background(), pause)
 			continue
 		case o.err != nil || o.Busy:
-			w.Log.Warn("failed to record the end of a lease; the lease will expire", "reaction", l.Reaction, "stream", l.Stream, "error", o.err)
+			w.Log.Warn("failed to record the end of a lease; the lease will expire", "workspace", l.Workspace, "reaction", l.Reaction, "stream", l.Stream, "epoch", l.Epoch, "error", o.err)
 			w.trace("lost", l, e.Done, o.err)
 		case !o.Recorded:
-			w.Log.Warn("lease lost before its end was recorded", "reaction", l.Reaction, "stream", l.Stream)
+			w.Log.Warn("lease lost before its end was recorded", "workspace", l.Workspace, "reaction", l.Reaction, "stream", l.Stream, "epoch", l.Epoch)
 			w.trace("lost", l, e.Done, nil)
 		case e.Error != "":
 			w.trace("failed", l, e.Done, errors.New(e.Error))

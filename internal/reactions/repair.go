@@ -52,10 +52,11 @@ type positionArgs struct {
 }
 
 type repairArgs struct {
-	reaction string `arg:"reaction"`
-	stream   string `arg:"stream"`
-	how      string `arg:"how"`
-	actor    string `arg:"actor,null"`
+	workspace string // of the notice
+	reaction  string `arg:"reaction"`
+	stream    string `arg:"stream"`
+	how       string `arg:"how"`
+	actor     string `arg:"actor,null"`
 }
 
 type repaired struct {
@@ -74,7 +75,7 @@ var (
 			return &r.applied, []any{&r.watermark, &r.holder, &r.dueAt, &r.pending}
 		})).RecoverWith(func(repairArgs, store.CommitProof) repaired { return repaired{applied: true} }).
 		Wakes(func(a repairArgs) []string {
-			return []string{store.DueTopic(a.reaction), notice{What: repairs[a.how], Reaction: a.reaction, Stream: a.stream}.topic()}
+			return []string{store.DueTopic(a.reaction), notice{What: repairs[a.how], Workspace: a.workspace, Reaction: a.reaction, Stream: a.stream}.topic()}
 		}).
 		Emits(func(a repairArgs) store.Emission {
 			return store.Emission{Stream: Stream(a.reaction, a.stream), Names: []string{repairs[a.how]}}
@@ -212,7 +213,7 @@ func Repair(ctx context.Context, d store.Doer, how, actor string, f Filter) (tou
 // repairOne repairs one position, and records that in the audit, in one transaction.
 func repairOne(ctx context.Context, d store.Doer, p Position, how, actor string) (r repaired, err error) {
 	err = store.Within(ctx, d, func(ctx context.Context, tx *store.Tx) (err error) {
-		if r, err = repairVerb.Do(ctx, tx, repairArgs{p.Reaction, p.Stream, how, actor}); err != nil || !r.applied {
+		if r, err = repairVerb.Do(ctx, tx, repairArgs{store.WorkspaceOf(ctx), p.Reaction, p.Stream, how, actor}); err != nil || !r.applied {
 			return err
 		}
 		now := p.repaired(how, r.dueAt)

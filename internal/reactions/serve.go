@@ -9,6 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/lease"
+	"github.com/holdfast-go/holdfast/internal/meter"
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
@@ -79,6 +80,7 @@ func (w *Worker) run(ctx context.Context, h *Handler, d *Delivery) (err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, h.Timeout, lease.ErrTimeout)
 	defer cancel()
 	defer w.recoverPanic(d.Lease, d, &err)
+	defer meter.Of(w.Engine).Kind(Kind(h.Name)).Begin()()
 	err = h.Body(ctx, d)
 	if err != nil && errors.Is(context.Cause(ctx), lease.ErrTimeout) {
 		err = lease.ErrTimeout
@@ -89,7 +91,7 @@ func (w *Worker) run(ctx context.Context, h *Handler, d *Delivery) (err error) {
 // recoverPanic turns a panic into an error.
 func (w *Worker) recoverPanic(l *Lease, d *Delivery, err *error) {
 	if p := recover(); p != nil {
-		w.Log.Error("reaction panicked", "reaction", l.Reaction, "stream", l.Stream, "version", d.Event.Version,
+		w.Log.Error("reaction panicked", "workspace", l.Workspace, "reaction", l.Reaction, "stream", l.Stream, "epoch", l.Epoch, "version", d.Event.Version,
 			"panic", p, "stack", string(debug.Stack()))
 		*err = fmt.Errorf("panic: %v", p)
 	}
@@ -141,7 +143,7 @@ func (w *Worker) failed(ctx context.Context, h *Handler, l *Lease, d *Delivery, 
 		w.timedOut(l, done)
 	case fault.CodeOf(err) == fault.Unavailable || fault.CodeOf(err) == fault.OutcomeUnknown:
 		// an unavailable database is no failure of the event
-		w.Log.Warn("database unavailable; retrying the event", "reaction", h.Name, "stream", l.Stream, "error", err)
+		w.Log.Warn("database unavailable; retrying the event", "workspace", l.Workspace, "reaction", h.Name, "stream", l.Stream, "epoch", l.Epoch, "error", err)
 		w.end(l, End{Lease: l, Done: done, Unfinished: true, Delay: h.Backoff.Pause(1)})
 	case errors.As(err, &later):
 		w.trace("deferred", l, done, nil)
@@ -154,7 +156,7 @@ func (w *Worker) failed(ctx context.Context, h *Handler, l *Lease, d *Delivery, 
 // timedOut lets the lease of a timed-out body expire: a timeout counts as a
 // crash, not as a failure. The versions handled before stay acknowledged.
 func (w *Worker) timedOut(l *Lease, done int64) {
-	w.Log.Warn("reaction timed out", "reaction", l.Reaction, "stream", l.Stream)
+	w.Log.Warn("reaction timed out", "workspace", l.Workspace, "reaction", l.Reaction, "stream", l.Stream, "epoch", l.Epoch)
 	if done > l.Watermark {
 		w.end(l, End{Lease: l, Done: done, Retain: true})
 	}
@@ -175,7 +177,7 @@ func (w *Worker) count(h *Handler, l *Lease, d *Delivery, done int64, failures i
 	}
 	version := d.Event.Version
 	if !fault.IsNonRetryable(err) && failures <= o.MaxRetries {
-		w.Log.Warn("reaction failed; retrying", "reaction", h.Name, "stream", l.Stream, "version", version, "failures", failures, "error", err)
+		w.Log.Warn("reaction failed; retrying", "workspace", l.Workspace, "reaction", h.Name, "stream", l.Stream, "epoch", l.Epoch, "version", version, "failures", failures, "error", err)
 		w.end(l, End{Lease: l, Done: done, Delay: o.Backoff.Pause(failures), Error: message, Failing: version})
 		return
 	}
@@ -188,8 +190,8 @@ func (w *Worker) count(h *Handler, l *Lease, d *Delivery, done int64, failures i
 		what = "skipped"
 	}
 	if stop != nil {
-		w.Log.Warn("failed to record that a reaction failed permanently; retrying", "reaction", h.Name,
-			"stream", l.Stream, "version", version, "error", errors.Join(err, stop))
+		w.Log.Warn("failed to record that a reaction failed permanently; retrying", "workspace", l.Workspace, "reaction", h.Name,
+			"stream", l.Stream, "epoch", l.Epoch, "version", version, "error", errors.Join(err, stop))
 		return
 	}
 	w.trace(what, l, done, err)
@@ -199,7 +201,7 @@ func (w *Worker) count(h *Handler, l *Lease, d *Delivery, done int64, failures i
 func (w *Worker) abandon(l *Lease, done int64, cause error) {
 	if errors.Is(cause, lease.ErrLost) {
 		w.untrack(l)
-		w.Log.Warn("lease lost while the reaction ran", "reaction", l.Reaction, "stream", l.Stream)
+		w.Log.Warn("lease lost while the reaction ran", "workspace", l.Workspace, "reaction", l.Reaction, "stream", l.Stream, "epoch", l.Epoch)
 		w.trace("lost", l, done, cause)
 		return
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"slices"
 	"strconv"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/events"
 	"github.com/holdfast-go/holdfast/internal/lease"
+	"github.com/holdfast-go/holdfast/internal/meter"
 	"github.com/holdfast-go/holdfast/internal/refusals"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/strictjson"
@@ -159,14 +161,15 @@ type found struct {
 }
 
 type blockArgs struct {
-	reaction string `arg:"reaction"`
-	name     string `arg:"stream"`
-	epoch    int64  `arg:"epoch"`
-	how      string `arg:"how"` // blocked, skipped, died
-	done     int64  `arg:"done"`
-	failing  int64  `arg:"failing"`
-	message  string `arg:"error"`
-	failures int    `arg:"failures"`
+	workspace string // of the notice
+	reaction  string `arg:"reaction"`
+	name      string `arg:"stream"`
+	epoch     int64  `arg:"epoch"`
+	how       string `arg:"how"` // blocked, skipped, died
+	done      int64  `arg:"done"`
+	failing   int64  `arg:"failing"`
+	message   string `arg:"error"`
+	failures  int    `arg:"failures"`
 }
 
 // follows is the key of a row of the table follow on a shard, with the epoch of
@@ -237,7 +240,7 @@ var (
 		store.Outcome(func(r *stopped) (*bool, []any) { return &r.applied, []any{&r.again, &r.reset} })).
 		RecoverWith(func(blockArgs, store.CommitProof) stopped { return stopped{applied: true} }).
 		Wakes(func(a blockArgs) []string {
-			n := notice{What: "blocked", Reaction: a.reaction, Stream: a.name, Version: a.failing, Error: a.message}
+			n := notice{What: "blocked", Workspace: a.workspace, Reaction: a.reaction, Stream: a.name, Version: a.failing, Error: a.message}
 			if a.how == "skipped" {
 				n.What = "skipped"
 			}
@@ -310,6 +313,7 @@ func Take(ctx context.Context, d store.Doer, a TakeArgs) ([]*Lease, error) {
 	all, err := takeVerb.DoAt(ctx, d, at, a)
 	for _, l := range all {
 		l.Shard = at.Shard
+		meter.Of(d).Kind(Kind(l.Reaction)).Take(l.Attempt())
 	}
 	return all, err
 }
@@ -414,7 +418,7 @@ func AckOne(ctx context.Context, d store.Doer, e End) (Ended, error) {
 // stream is reset instead and the error is errReset.
 func Block(ctx context.Context, d store.Doer, l *Lease, done, failing int64, message string, failures int, block bool) error {
 	a := blockArgs{how: "blocked", done: done, failing: failing, message: lease.Plain(message), failures: failures,
-		reaction: l.Reaction, name: l.Stream, epoch: l.Epoch}
+		workspace: l.Workspace, reaction: l.Reaction, name: l.Stream, epoch: l.Epoch}
 	if !block {
 		a.how, a.failures = "skipped", 0
 	}
@@ -516,18 +520,27 @@ func Sweep(ctx context.Context, d store.Doer, at store.Partition, wake func([]st
 		}
 		failing, failed := l.next(ctx, d, at.Shard)
 		err = errors.Join(err, failed)
-		a := blockArgs{how: "died", done: -1, failing: failing, reaction: l.Reaction, name: l.Stream, epoch: l.Epoch,
+		a := blockArgs{how: "died", done: -1, failing: failing, workspace: l.Workspace, reaction: l.Reaction, name: l.Stream, epoch: l.Epoch,
 			message: "every worker that held the stream crashed; the last was " + l.holder}
 		r, failed := blockVerb.DoAt(ctx, d, store.Partition{Shard: at.Shard, Workspace: l.Workspace}, a)
 		err = errors.Join(err, failed) // continue: one failure must not block the release of the other leases
 		if r.applied {
 			freed++
+			l.expired(d, l.Reaction)
 		}
 	}
 	if len(again) > 0 {
 		names, failed := releaseExpiredVerb.DoAt(ctx, d, at, again)
 		err = errors.Join(err, failed)
 		freed += len(names)
+		for i, name := range names {
+			l := expiredLease{} // which of the leases is known only if all were released
+			if len(names) == len(again) {
+				l = again[i]
+				name = l.Reaction
+			}
+			l.expired(d, name)
+		}
 		topics := make([]string, len(names))
 		for i, n := range names {
 			topics[i] = store.DueTopic(n)
@@ -536,6 +549,15 @@ func Sweep(ctx context.Context, d store.Doer, at store.Partition, wake func([]st
 	}
 	_, failed := finishAll(ctx, d, at)
 	return freed, errors.Join(err, failed)
+}
+
+// expired counts and logs a lease that was released.
+func (l expiredLease) expired(d store.Doer, reaction string) {
+	attrs := []slog.Attr{slog.String("reaction", reaction)}
+	if l.Stream != "" {
+		attrs = append(attrs, slog.String("workspace", l.Workspace), slog.String("stream", l.Stream), slog.String("holder", l.holder), slog.Int64("epoch", l.Epoch))
+	}
+	meter.Of(d).Expire(Kind(reaction), attrs...)
 }
 
 // next returns the version of the event that the holder crashed on: the first

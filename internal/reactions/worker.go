@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/events"
 	"github.com/holdfast-go/holdfast/internal/lease"
+	"github.com/holdfast-go/holdfast/internal/meter"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/wake"
 )
@@ -582,6 +583,11 @@ func (w *Worker) fill(ctx context.Context, leases []*Lease) (filled []*Lease, er
 			w.release(some)
 			continue
 		}
+		for _, l := range some {
+			if len(l.Events) > 0 && l.Attempt() == 1 {
+				meter.Of(w.Engine).Kind(Kind(l.Reaction)).Waited(l.Events[0].At, l.Until, w.handler(l).Lease)
+			}
+		}
 		filled = append(filled, some...)
 	}
 	return filled, err
@@ -606,7 +612,7 @@ func (w *Worker) release(leases []*Lease) {
 		_, err := ackBy(ctx, w.Engine, ackVerb, ends) // waits for row locks
 		cancel()
 		if err != nil {
-			w.Log.Warn("failed to release leases; they will expire", "streams", len(ends), "error", err)
+			w.Log.Warn("failed to release leases; they will expire", "count", len(ends), "error", err)
 		}
 	}
 	for _, l := range leases {

@@ -16,6 +16,7 @@ import (
 	"errors"
 	"maps"
 	"math"
+	"strings"
 	"sync"
 	"time"
 
@@ -165,7 +166,7 @@ type Log struct {
 	waiting map[int16][]noted
 	count   int // in waiting
 	tenants map[string]*tenant
-	counts  map[fault.Code]int64
+	counts  map[Counted]int64
 	writing chan struct{} // closed when nothing waits any more; nil while nothing is being written
 	closed  bool
 }
@@ -183,7 +184,7 @@ type logKey struct{}
 // NewLog returns the log of an engine. Capabilities find it through the doers of the engine.
 func NewLog(d store.Doer, node string) *Log {
 	return store.DirectoryOf(d).Shared(logKey{}, func() any {
-		return &Log{d: d, node: node, waiting: make(map[int16][]noted), tenants: make(map[string]*tenant), counts: make(map[fault.Code]int64)}
+		return &Log{d: d, node: node, waiting: make(map[int16][]noted), tenants: make(map[string]*tenant), counts: make(map[Counted]int64)}
 	}).(*Log)
 }
 
@@ -246,7 +247,7 @@ func (l *Log) note(ctx context.Context, at store.Partition, t Try, f *fault.Erro
 func (l *Log) add(shard int16, n noted, code fault.Code) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.counts[code]++
+	l.counts[Counted{kindOf(n.Stream), code}]++
 	if l.closed {
 		return
 	}
@@ -361,8 +362,29 @@ func (l *Log) Close() {
 	l.Flush()
 }
 
-// Counts returns how many refusals there were since the engine was opened, by code.
-func (l *Log) Counts() map[fault.Code]int64 {
+// Counted is what refusals are counted by: the kind of the object and the code.
+type Counted struct {
+	Kind string // one of kinds
+	Code fault.Code
+}
+
+// kinds are the kinds of objects, by the first part of the names of their streams.
+var kinds = map[string]string{"$entity": "entity", "$run": "run", "$batch": "batch", "$scope": "scope", "$reaction": "reaction"}
+
+// kindOf returns the kind of the object of a stream: "stream" for one of the user's own.
+func kindOf(stream string) string {
+	first, _, _ := strings.Cut(stream, "/")
+	switch {
+	case kinds[first] != "":
+		return kinds[first]
+	case strings.HasPrefix(stream, "$"):
+		return "other"
+	}
+	return "stream"
+}
+
+// Counts returns how many refusals there were since the engine was opened.
+func (l *Log) Counts() map[Counted]int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return maps.Clone(l.counts)

@@ -81,7 +81,7 @@ func TestARefusalIsRecordedWhole(t *testing.T) {
 		if l := lost; l.Operation != "mine" || l.Epoch != 4 || l.Code != "LEASE_LOST" || l.Version != -1 {
 			t.Errorf("got %+v", l)
 		}
-		if n := engine.Of(e).Refusals().Counts()[fault.ClaimFailed]; n != 1 {
+		if n := engine.Of(e).Refusals().Counts()[refusals.Counted{Kind: "entity", Code: fault.ClaimFailed}]; n != 1 {
 			t.Errorf("counted %d refused claims, want 1", n)
 		}
 	})

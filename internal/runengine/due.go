@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/events"
 	"github.com/holdfast-go/holdfast/internal/lease"
+	"github.com/holdfast-go/holdfast/internal/meter"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/strictjson"
 )
@@ -241,9 +243,15 @@ func (k *Executor) Expire(ctx context.Context, d store.Doer, at store.Partition)
 	for i := range all {
 		l := &all[i]
 		l.Shard = at.Shard
-		_, ended, err := k.once(ctx, d, l, Taker{}, (*planner).leaseExpired)
+		next, ended, err := k.once(ctx, d, l, Taker{}, (*planner).leaseExpired)
 		if failed = errors.Join(failed, err); ended {
 			freed++
+			phase := "due"
+			if next.Step.Uncertain {
+				phase = "uncertain"
+			}
+			meter.Of(d).Expire(meter.Step, slog.String("workspace", l.Run.Workspace), slog.String("run", l.Run.ID), slog.String("step", l.Step.Name), slog.Int64("visit", l.Step.Visit),
+				slog.String("operation", l.Operation()), slog.String("holder", l.Step.Holder), slog.Int64("epoch", l.Step.Epoch), slog.String("phase", phase), slog.String("status", next.Run.Status))
 		}
 	}
 	return freed, failed

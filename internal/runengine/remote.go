@@ -95,7 +95,7 @@ func (r *Remote) take(ctx context.Context, d store.Doer, a Ask) ([]remote.Task, 
 		l := &taken[i]
 		probe, failed := l.Probes(ctx, d)
 		if failed != nil { // its lease expires, and it is taken again
-			r.Log.Warn("failed to hand out a step", "run", l.Run.ID, "step", l.Step.Name, "error", failed)
+			r.Log.Warn("failed to hand out a step", "workspace", l.Run.Workspace, "run", l.Run.ID, "step", l.Step.Name, "visit", l.Step.Visit, "epoch", l.Step.Epoch, "error", failed)
 			continue
 		}
 		t := l.Remote()

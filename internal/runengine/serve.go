@@ -11,6 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/effects"
 	"github.com/holdfast-go/holdfast/internal/lease"
+	"github.com/holdfast-go/holdfast/internal/meter"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/transition"
 	"github.com/holdfast-go/holdfast/internal/wake"
@@ -203,6 +204,7 @@ func (w *Worker) body(ctx context.Context, l *ClaimedStep) (done Done, err error
 			err = &mayHaveActed{fmt.Errorf("the handler panicked: %v", p)}
 		}
 	}()
+	defer meter.Of(w.Engine).Kind(meter.Step).Begin()()
 	return w.Body(ctx, l)
 }
 
@@ -233,13 +235,13 @@ const settleAgain = 250 * time.Millisecond
 func (w *Worker) settle(ctx context.Context, l *ClaimedStep, done Done, j *effects.Journal) (ClaimedStep, error) {
 	results, open, _ := restOf(j)
 	if open {
-		return w.Executor.Park(ctx, w.Engine, l, effects.ErrOpen.Error(), results)
+		return w.park(ctx, l, effects.ErrOpen.Error(), results)
 	}
 	e := w.ended(done, results)
 	if len(done.Commits) == 0 {
 		next, err := w.Executor.Complete(ctx, w.Engine, l, e)
 		if errors.Is(err, effects.ErrOpen) {
-			return w.Executor.Park(ctx, w.Engine, l, effects.ErrOpen.Error(), results)
+			return w.park(ctx, l, effects.ErrOpen.Error(), results)
 		}
 		return next, err
 	}
@@ -299,7 +301,7 @@ func (w *Worker) failed(ctx context.Context, l *ClaimedStep, failure error, j *e
 	_, unreported := errors.AsType[*mayHaveActed](failure)
 	unreported = unreported && l.Step.Safety == opaque
 	if doubt || unreported && l.Step.Unknown == "hold" {
-		return w.Executor.Park(ctx, w.Engine, l, failure.Error(), results)
+		return w.park(ctx, l, failure.Error(), results)
 	}
 	if stopping && !unreported && errors.Is(failure, context.Canceled) {
 		doubtful, err := l.Doubtful(ctx, w.Engine)
@@ -311,7 +313,23 @@ func (w *Worker) failed(ctx context.Context, l *ClaimedStep, failure error, j *e
 		}
 	}
 	_, noEffect := errors.AsType[*unfired](failure)
+	w.warn("step failed", l, failure.Error())
 	return w.Executor.Fail(ctx, w.Engine, l, Failure{Message: failure.Error(), Final: fault.IsNonRetryable(failure), Reported: !unreported, Unfired: noEffect, Results: results})
+}
+
+// park makes a step wait for an operator.
+func (w *Worker) park(ctx context.Context, l *ClaimedStep, message string, results []Result) (ClaimedStep, error) {
+	next, err := w.Executor.Park(ctx, w.Engine, l, message, results)
+	if err == nil {
+		w.warn("operation is uncertain and waits for manual resolution", l, message)
+	}
+	return next, err
+}
+
+// warn logs a step that did not succeed.
+func (w *Worker) warn(what string, l *ClaimedStep, message string) {
+	w.Log.Warn(what, "workspace", l.Run.Workspace, "run", l.Run.ID, "step", l.Step.Name, "visit", l.Step.Visit, "operation", l.Operation(), "epoch", l.Step.Epoch,
+		"failures", l.Step.Failures, "error", message)
 }
 
 // late reports the calls of a body that has lost its lease. An opaque body is itself a call, unless

@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/effects"
 	"github.com/holdfast-go/holdfast/internal/events"
 	"github.com/holdfast-go/holdfast/internal/lease"
+	"github.com/holdfast-go/holdfast/internal/meter"
 	"github.com/holdfast-go/holdfast/internal/refusals"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/strictjson"
@@ -20,7 +21,13 @@ import (
 
 // Take takes a due step. It returns false if another caller was first.
 func (k *Executor) Take(ctx context.Context, d store.Doer, l *ClaimedStep, h Handled, by Taker) (ClaimedStep, bool, error) {
-	return k.once(ctx, d, l, by, func(c *planner) { c.take(h, by.Elsewhere) })
+	next, taken, err := k.once(ctx, d, l, by, func(c *planner) { c.take(h, by.Elsewhere) })
+	if taken {
+		w := meter.Of(d).Kind(meter.Step)
+		w.Take(int(l.Step.Failures + l.Step.Crashes + 1))
+		w.Waited(l.Step.Due, next.Step.Until, by.Lease)
+	}
+	return next, taken, err
 }
 
 // Ended is a worker's successful result of its step.

@@ -72,6 +72,8 @@ type Signals interface {
 type Pooled interface {
 	// Pool returns the connections in use, and the maximum.
 	Pool() (busy, size int)
+	// PoolWaits returns how often callers have waited for a connection since the store was opened, and how long in total.
+	PoolWaits() (n int64, total time.Duration)
 }
 
 // Conn is one open transaction.

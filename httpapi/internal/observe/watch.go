@@ -114,7 +114,7 @@ func (w *Watch) errorType(seen *Recorder) string {
 // Log returns the attributes of the log line of a request.
 func (w *Watch) Log(id string, seen *Recorder, took time.Duration) []slog.Attr {
 	attrs := []slog.Attr{slog.String("method", w.method), slog.String("path", w.Path), slog.Int("status", seen.Status),
-		slog.Int64("bytes", seen.bytes), slog.Duration("took", took), slog.String("requestId", id)}
+		slog.Int64("bytes", seen.bytes), slog.Duration("took", took), slog.String("request", id)}
 	if w.Code != "" {
 		attrs = append(attrs, slog.String("code", string(w.Code)))
 	}
@@ -122,7 +122,7 @@ func (w *Watch) Log(id string, seen *Recorder, took time.Duration) []slog.Attr {
 		attrs = append(attrs, slog.Bool("cut", true))
 	}
 	if s := w.Span.SpanContext(); s.HasTraceID() {
-		attrs = append(attrs, slog.String("traceId", s.TraceID().String()))
+		attrs = append(attrs, slog.String("trace", s.TraceID().String()))
 	}
 	return attrs
 }
