@@ -857,3 +857,9 @@ func (c *Client) ListRates(ctx context.Context, f RateFilter) iter.Seq2[wire.Rat
 func (c *Client) ListRatesPage(ctx context.Context, f RateFilter, p Page, o ...Option) (wire.List[wire.Rate], error) {
 	return do[wire.List[wire.Rate]](ctx, c, list(p, "rates").set("minutes", f.Minutes), o)
 }
+
+// GetLive returns what has changed in the watched topics. Without a cursor there are no
+// changes, only the states and a cursor. A stream has at most four messages a second.
+func (c *Client) GetLive(ctx context.Context, watch, since string, o ...Option) (wire.Live, error) {
+	return do[wire.Live](ctx, c, newRequest(http.MethodGet, nil, "live").set("watch", watch).set("since", since), o)
+}

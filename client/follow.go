@@ -8,6 +8,7 @@ import (
 	"io"
 	"iter"
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
 
@@ -70,10 +71,37 @@ func (c *Client) WatchScope(ctx context.Context, kind, id string) iter.Seq2[wire
 	return following[wire.Scope]{c: c, path: []string{"scopes", kind, id}}.all(ctx)
 }
 
+// Live yields what changes in topics, such as "inbox", "lifecycle:invoice" or "run:01J…", until the loop breaks, ctx ends, or the server
+// refuses the request. In the last two cases, the last pair contains the error. The server lists the topics if one is
+// unknown. There are at most four messages a second.
+//
+//	for m, err := range c.Live(ctx, cursor, "inbox", "lifecycle:invoice") {
+//		if err != nil { return err }
+//		cursor = m.Cursor
+//	}
+//
+// Live begins after a cursor or, if it is "", now: the first message then has no changes, and everything after it is told. A change is told
+// once, in [wire.Live.Changes] or, if there are many, as a subject in [wire.Live.Folded]; the topics must be the same
+// if you continue after a cursor. If a connection breaks, Live opens another one and continues.
+func (c *Client) Live(ctx context.Context, after string, topics ...string) iter.Seq2[wire.Live, error] {
+	return following[wire.Live]{c: c, path: []string{"live"}, query: url.Values{"watch": {Topics(topics...)}}, after: after}.all(ctx)
+}
+
+// Topics joins topics for [Client.GetLive]. It escapes commas in names.
+func Topics(topics ...string) string {
+	escape := strings.NewReplacer("%", "%25", ",", "%2C")
+	all := make([]string, len(topics))
+	for i, topic := range topics {
+		all[i] = escape.Replace(topic)
+	}
+	return strings.Join(all, ",")
+}
+
 // following is one call of FollowFeed or of a similar method.
 type following[T any] struct {
 	c     *Client
 	path  []string
+	query url.Values
 	after string // id of the last yielded event; in the feed, its position
 	// last reports whether an event is the last one; nil means never.
 	last func(T) bool
@@ -125,6 +153,7 @@ func (f *following[T]) connect(ctx context.Context) *failure {
 	ctx, cut := context.WithCancel(ctx)
 	defer cut()
 	r := newRequest(http.MethodGet, nil, f.path...)
+	r.query = f.query
 	r.header.Set("Accept", "text/event-stream, "+wire.ProblemType)
 	if f.after != "" {
 		r.header.Set("Last-Event-ID", f.after)

@@ -72,6 +72,51 @@ func TestFollowOverBrokenLines(t *testing.T) {
 	}
 }
 
+// TestLiveOverBrokenLines verifies that Live yields each change once over connections that break, and that it continues
+// after a cursor; and that topics are escaped.
+func TestLiveOverBrokenLines(t *testing.T) {
+	s := serve(t, httpapi.Options{NoKeys: true})
+	c := dial(t, s.url, Options{})
+	appended := func(i int) {
+		if _, err := c.AppendEvents(t.Context(), "50%,a", wire.Append{Events: []wire.NewEvent{{Name: fmt.Sprint(i)}}}, Key(fmt.Sprint(i))); err != nil {
+			t.Error(err)
+		}
+	}
+	next, cursor := 0, ""
+	for _, until := range []int{3, 6} {
+		for m, err := range c.Live(t.Context(), cursor, "stream:50%,a", "stream:other") {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if m.Cursor == cursor || m.Cursor == "" {
+				t.Fatalf("got the cursor %q twice", m.Cursor)
+			}
+			cursor = m.Cursor
+			for _, x := range m.Changes {
+				if x.Name != fmt.Sprint(next-1) || x.Version != int64(next-1) {
+					t.Fatalf("got %+v, want change %d", x, next-1)
+				}
+			}
+			if len(m.Changes) == 0 && next > 0 {
+				continue
+			}
+			if next == until {
+				break
+			}
+			s.line.loses(1, next%2 == 0)
+			appended(next)
+			next++
+		}
+		appended(next)
+		next++
+	}
+	for _, err := range c.Live(t.Context(), "", "nothing") {
+		if fault.CodeOf(err) != fault.Validation {
+			t.Errorf("unknown topic: got %v, want a validation error", err)
+		}
+	}
+}
+
 // TestFollowReads verifies how Follow parses the data of connections, byte by byte, and which
 // requests it sends.
 func TestFollowReads(t *testing.T) {

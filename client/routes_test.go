@@ -190,6 +190,7 @@ func calls(ctx context.Context, c *Client) map[string]func() error {
 		},
 		"runMaintenance": func() error { return second(c.RunMaintenance(ctx, key)) },
 		"getOverview":    func() error { return second(c.GetOverview(ctx)) },
+		"getLive":        func() error { return second(c.GetLive(ctx, "inbox", "c")) },
 		"countEntities":  func() error { return second(c.CountEntities(ctx, "p")) },
 		"listNodes":      func() error { return second(c.ListNodesPage(ctx, page)) },
 		"listRates":      func() error { return second(c.ListRatesPage(ctx, RateFilter{Minutes: new(int64(10))}, page)) },

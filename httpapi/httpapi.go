@@ -42,6 +42,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/lease"
 	"github.com/holdfast-go/holdfast/internal/lifecycleconfig"
 	"github.com/holdfast-go/holdfast/internal/lifecycleengine"
+	"github.com/holdfast-go/holdfast/internal/live"
 	"github.com/holdfast-go/holdfast/internal/reactions"
 	"github.com/holdfast-go/holdfast/internal/remote"
 	"github.com/holdfast-go/holdfast/internal/runengine"
@@ -131,6 +132,7 @@ type API struct {
 	sources  *remote.Sources
 	claiming lease.Slots // claims with an idempotency key
 	reading  lease.Slots // reads of event streams
+	live     *live.Hub
 	handler  http.Handler
 	stopping atomic.Bool
 	stop     sync.Once
@@ -217,6 +219,7 @@ func (a *API) addRoutes() {
 	a.auditRoutes()
 	a.requestRoutes()
 	a.overviewRoutes()
+	a.liveRoutes()
 }
 
 // ServeHTTP serves one request.

@@ -73,16 +73,18 @@ type countInboxIn struct {
 }
 
 func countInbox(c *call, in *countInboxIn) (wire.InboxCounts, error) {
-	out := wire.InboxCounts{Counts: []wire.InboxCount{}}
 	kinds, err := kindsOf(in.Kind)
 	if err != nil {
-		return out, err
+		return wire.InboxCounts{}, err
 	}
 	_, counts, err := inbox.List(c.ctx(), c.doer(), kinds...)
-	for _, n := range counts {
-		out.Counts = append(out.Counts, wire.InboxCount{Kind: string(n.Kind), Count: n.Count, Capped: n.Capped})
-	}
-	return out, err
+	return wire.InboxCounts{Counts: countsOf(counts)}, err
+}
+
+func countsOf(counts []inbox.Count) []wire.InboxCount {
+	return convert(counts, func(n inbox.Count) wire.InboxCount {
+		return wire.InboxCount{Kind: string(n.Kind), Count: n.Count, Capped: n.Capped}
+	})
 }
 
 // kindsOf parses a list of kinds.

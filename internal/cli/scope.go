@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -243,18 +242,7 @@ type scopeWatch struct {
 
 // Run watches a scope until ctx is cancelled, which is not an error.
 func (c *scopeWatch) Run(ctx context.Context, d *connection) error {
-	for x, err := range d.WatchScope(ctx, c.Kind, c.ID) {
-		if err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
-			return nil
-		}
-		if err == nil {
-			err = d.showChange(x)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return untilCancelled(ctx, d.WatchScope(ctx, c.Kind, c.ID), d.showChange)
 }
 
 // showChange shows the state of a scope on one line.

@@ -1,7 +1,9 @@
 package cli
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"iter"
@@ -92,6 +94,22 @@ func (d *connection) followed(events iter.Seq2[wire.Event, error], each func(wir
 		}
 	}
 	return end()
+}
+
+// untilCancelled calls each for what arrives until ctx is cancelled, which is not an error.
+func untilCancelled[T any](ctx context.Context, all iter.Seq2[T, error], each func(T) error) error {
+	for x, err := range all {
+		if err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+			return nil
+		}
+		if err == nil {
+			err = each(x)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // showJSON writes a value as indented JSON.

@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -175,20 +174,11 @@ func (c *eventsCommand) Run(ctx context.Context, to *target) error {
 func (d *connection) follow(ctx context.Context, after string) error {
 	lines := json.NewEncoder(d.stdout)
 	lines.SetEscapeHTML(false)
-	for e, err := range d.Client.FollowFeed(ctx, after) {
-		switch {
-		case err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()):
-			return nil
-		case err != nil:
-			return err
-		case d.Output == "json":
-			err = lines.Encode(e)
-		default:
-			_, err = fmt.Fprintf(d.stdout, "%s  %s  %d  %s  %s\n", at(e.At), cell(e.Stream), e.Version, cell(e.Name), cell(string(e.Data)))
+	return untilCancelled(ctx, d.Client.FollowFeed(ctx, after), func(e wire.Event) error {
+		if d.Output == "json" {
+			return lines.Encode(e)
 		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+		_, err := fmt.Fprintf(d.stdout, "%s  %s  %d  %s  %s\n", at(e.At), cell(e.Stream), e.Version, cell(e.Name), cell(string(e.Data)))
+		return err
+	})
 }

@@ -2,6 +2,7 @@ package feed
 
 import (
 	"context"
+	"math"
 
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/events"
@@ -25,6 +26,7 @@ type Page struct {
 type readArgs struct {
 	after int64 `arg:"after"`
 	limit int   `arg:"limit"`
+	bytes int64 `arg:"bytes"`
 }
 
 type found struct {
@@ -69,10 +71,15 @@ func scanItem(f *found, row store.Row) error {
 // dropped are skipped. A position beyond the head is a [fault.Validation]: a reader that continued from there
 // would miss the events before it.
 func Read(ctx context.Context, d store.Doer, after int64, limit int) (Page, error) {
+	return ReadBrief(ctx, d, after, limit, math.MaxInt64)
+}
+
+// ReadBrief is like [Read], and leaves out the data of events that have more than a number of bytes of it.
+func ReadBrief(ctx context.Context, d store.Doer, after int64, limit int, bytes int64) (Page, error) {
 	if limit <= 0 || limit > events.MaxRead {
 		limit = events.MaxRead
 	}
-	f, err := readVerb.Do(ctx, d, readArgs{after, limit})
+	f, err := readVerb.Do(ctx, d, readArgs{after, limit, bytes})
 	f.items = f.items[:min(len(f.items), limit)]
 	switch {
 	case err != nil:
