@@ -172,7 +172,7 @@ var planned = []struct{ name, args string }{
 	{"reactions.get_position", `0, 'w', 'h', '$reaction/r/s150'`},
 	{"reactions.list_positions", `0, 'w', '', NULL, '', '', 100`},
 	{"reactions.list_positions", `0, 'w', '', 1, '', '', 100`},
-	{"reactions.repair", one + `, '{r}', '{s210}', '{reset}', '{NULL}', '{0}', '{NULL}'`},
+	{"reactions.repair", one + `, '{r}', '{s210}', '{reset}', '{NULL}', '{-1}', '{0}', '{NULL}'`},
 	{"reactions.block", one + `, '{r}', '{s150}', '{1}', '{blocked}', '{0}', '{0}', '{no}', '{1}', '{0}', '{NULL}'`},
 	{"reactions.list_unfinished", `0, '', 100`},
 	{"idempotency.prune", `0, '', 100`},
