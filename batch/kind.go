@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -322,6 +323,9 @@ func (k *Kind[I, O]) hasArtifacts() bool {
 func (k *Kind[I, O]) Register(_ context.Context, e *holdfast.Engine) error {
 	if err := strictjson.Text("kind", k.name, events.MaxName); err != nil {
 		return err
+	}
+	if strings.HasPrefix(k.name, "$") {
+		return fault.New(fault.Validation, "the name of batch kind %q is reserved: choose a name that does not begin with $", k.name)
 	}
 	kp := maintenanceOf(e)
 	if !kp.kinds.Add(k.name, k.template()) {

@@ -303,7 +303,10 @@ func interventionIn(phase string, do intervene) action {
 			return member(id, state, epoch), err
 		},
 		act: func(ctx context.Context, e *engine.Engine, o Order, m Member, end commit) error {
-			step, _ := runengine.OperationOf(m.ID)
+			step, ok := runengine.OperationOf(m.ID)
+			if !ok {
+				step = ""
+			}
 			return do(ctx, e, o, m.ID, step, lease.Intervention{Reason: o.Reason, Actor: o.Actor, Epoch: m.Expect, Also: end})
 		},
 	}

@@ -92,12 +92,12 @@ type Refusal struct {
 
 // Preview selects the members of an order, and writes nothing. An id whose object does not exist, or is in a state that
 // does not permit the action, is refused.
-func Preview(ctx context.Context, e *engine.Engine, d store.Doer, o Order) ([]Member, []Refusal, error) {
+func Preview(ctx context.Context, d store.Doer, o Order) ([]Member, []Refusal, error) {
 	a, err := o.check()
 	if err != nil {
 		return nil, nil, err
 	}
-	s := &selection{ctx: ctx, engine: e, doer: d, order: o, seen: make(map[string]bool)}
+	s := &selection{ctx: ctx, doer: d, order: o, seen: make(map[string]bool)}
 	if o.Filter != nil {
 		err = a.walk(s, *o.Filter)
 	} else {
@@ -108,8 +108,8 @@ func Preview(ctx context.Context, e *engine.Engine, d store.Doer, o Order) ([]Me
 
 // Create selects the members of an order and creates the bulk with its audit entry, in the transaction d or in a new
 // one.
-func Create(ctx context.Context, e *engine.Engine, d store.Doer, o Order) (Bulk, error) {
-	members, refused, err := Preview(ctx, e, d, o)
+func Create(ctx context.Context, d store.Doer, o Order) (Bulk, error) {
+	members, refused, err := Preview(ctx, d, o)
 	if err != nil {
 		return Bulk{}, err
 	}
@@ -340,7 +340,6 @@ func end(ctx context.Context, tx *store.Tx, t batchengine.Taken) error {
 // selection collects the members of an order.
 type selection struct {
 	ctx     context.Context
-	engine  *engine.Engine
 	doer    store.Doer
 	order   Order
 	seen    map[string]bool
@@ -362,6 +361,7 @@ func (s *selection) add(m Member) error {
 	return nil
 }
 
+// tooMany refuses a filter that is too wide: the snapshot of the members is written in one transaction.
 func (s *selection) tooMany(format string, n int) error {
 	return fault.New(fault.Validation, "the filter "+format+": narrow it, and start several bulks", n).With("pointer", "/filter").With("limit", n)
 }

@@ -122,11 +122,11 @@ var retryAll = bulk.Order{Action: "run.retry", Filter: &bulk.Filter{}, Actor: "a
 func TestABulkActsOnEachMember(t *testing.T) {
 	each(t, func(t *testing.T, x fixture) {
 		ids := must[[]string](t)(x.fail(3))
-		members, refused, err := bulk.Preview(x.ctx, x.e(), x.e(), retryAll)
+		members, refused, err := bulk.Preview(x.ctx, x.e(), retryAll)
 		if err != nil || len(members) != 3 || len(refused) != 0 {
 			t.Fatalf("a preview: %v, %v, %v", members, refused, err)
 		}
-		b := must[bulk.Bulk](t)(bulk.Create(x.ctx, x.e(), x.e(), retryAll))
+		b := must[bulk.Bulk](t)(bulk.Create(x.ctx, x.e(), retryAll))
 		if b.Status != "PENDING" || b.Total != 3 || b.Pending != 3 || b.Actor != "ann" || b.Request != "request-1" || b.Filter == nil {
 			t.Errorf("created: %+v", b)
 		}
@@ -137,10 +137,10 @@ func TestABulkActsOnEachMember(t *testing.T) {
 		x.wantRetried(t, ids, 1)
 
 		again := bulk.Order{Action: "run.resume", IDs: []string{ids[0], "nobody"}, Actor: "ann"}
-		if members, refused, err := bulk.Preview(x.ctx, x.e(), x.e(), again); err != nil || len(members) != 0 || len(refused) != 2 {
+		if members, refused, err := bulk.Preview(x.ctx, x.e(), again); err != nil || len(members) != 0 || len(refused) != 2 {
 			t.Errorf("a preview by id: %v, %v, %v", members, refused, err)
 		}
-		b = must[bulk.Bulk](t)(bulk.Create(x.ctx, x.e(), x.e(), again))
+		b = must[bulk.Bulk](t)(bulk.Create(x.ctx, x.e(), again))
 		x.mustSettle(t)
 		got := must[[]bulk.Result](t)(bulk.Members(x.ctx, x.e(), b.ID, 0, "refused", 10))
 		if len(got) != 2 || got[0].ID != ids[0] || got[0].Code != fault.InvalidTransition || got[0].Message == "" || got[1].Code != fault.NotFound {
@@ -169,14 +169,14 @@ func TestABulkOfNothing(t *testing.T) {
 	each(t, func(t *testing.T, x fixture) {
 		must[[]string](t)(x.fail(1))
 		before := x.rows(t)
-		if members, _, err := bulk.Preview(x.ctx, x.e(), x.e(), retryAll); err != nil || len(members) != 1 {
+		if members, _, err := bulk.Preview(x.ctx, x.e(), retryAll); err != nil || len(members) != 1 {
 			t.Errorf("a preview: %v, %v", members, err)
 		}
 		if after := x.rows(t); after != before {
 			t.Errorf("a preview wrote: %s, before %s", after, before)
 		}
 		none := bulk.Order{Action: "run.retry", Filter: &bulk.Filter{DefinitionID: "other@1"}}
-		if b, err := bulk.Create(x.ctx, x.e(), x.e(), none); err != nil || b.Status != "COMPLETED" || b.Total != 0 {
+		if b, err := bulk.Create(x.ctx, x.e(), none); err != nil || b.Status != "COMPLETED" || b.Total != 0 {
 			t.Errorf("created: %+v, %v", b, err)
 		}
 	})
@@ -195,7 +195,7 @@ func (x fixture) rows(t *testing.T) string {
 func TestAMemberThatChanged(t *testing.T) {
 	each(t, func(t *testing.T, x fixture) {
 		ids := must[[]string](t)(x.fail(2))
-		b := must[bulk.Bulk](t)(bulk.Create(x.ctx, x.e(), x.e(), retryAll))
+		b := must[bulk.Bulk](t)(bulk.Create(x.ctx, x.e(), retryAll))
 		must[run.Run](t)(run.Retry(x.ctx, x.hf, ids[0], run.By("bob")))
 		x.mustSettle(t)
 		got := must[[]bulk.Result](t)(bulk.Members(x.ctx, x.e(), b.ID, 0, "refused", 10))
@@ -211,7 +211,7 @@ func TestAMemberThatChanged(t *testing.T) {
 func TestCancelHalfWay(t *testing.T) {
 	each(t, func(t *testing.T, x fixture) {
 		ids := must[[]string](t)(x.fail(3))
-		b := must[bulk.Bulk](t)(bulk.Create(x.ctx, x.e(), x.e(), retryAll))
+		b := must[bulk.Bulk](t)(bulk.Create(x.ctx, x.e(), retryAll))
 		at := must[store.Partition](t)(x.e().Partition(x.ctx, store.Read))
 		if found, err := x.e().StepOf(wake.WorkKind{Kind: wake.Batch, Name: batchengine.Bulk})(x.ctx, at); !found || err != nil {
 			t.Fatalf("no member was taken: %v", err)
@@ -253,7 +253,7 @@ func TestABulkAndSingleCallers(t *testing.T) {
 		x := fixture{t.Context(), holdfasttest.OpenOn(t, holdfasttest.At(db), parts()...)}
 		other := holdfasttest.OpenOn(t, holdfasttest.At(db), parts()...)
 		ids := must[[]string](t)(x.fail(12))
-		b := must[bulk.Bulk](t)(bulk.Create(x.ctx, x.e(), x.e(), retryAll))
+		b := must[bulk.Bulk](t)(bulk.Create(x.ctx, x.e(), retryAll))
 		ctx, stop := context.WithCancel(x.ctx)
 		var loops, callers sync.WaitGroup
 		for _, hf := range []*holdfast.Engine{x.hf, other} {
@@ -314,11 +314,11 @@ func TestOrders(t *testing.T) {
 			"needless":       {Action: "operation.release", Filter: all, Outcome: "success"},
 			"needless cause": {Action: "run.retry", Filter: all, Reason: "why"},
 		} {
-			if _, err := bulk.Create(x.ctx, x.e(), x.e(), o); fault.CodeOf(err) != fault.Validation {
+			if _, err := bulk.Create(x.ctx, x.e(), o); fault.CodeOf(err) != fault.Validation {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
-		if _, err := bulk.Create(x.ctx, x.e(), x.e(), bulk.Order{Action: "reaction.skip", Filter: &bulk.Filter{Reaction: "nobody"}}); fault.CodeOf(err) != fault.NotFound {
+		if _, err := bulk.Create(x.ctx, x.e(), bulk.Order{Action: "reaction.skip", Filter: &bulk.Filter{Reaction: "nobody"}}); fault.CodeOf(err) != fault.NotFound {
 			t.Errorf("an unknown reaction: %v", err)
 		}
 		if _, err := bulk.Get(x.ctx, x.e(), "nobody"); fault.CodeOf(err) != fault.NotFound {
@@ -345,7 +345,7 @@ func TestCrashOfABulk(t *testing.T) {
 			all, err := bulk.List(ctx, x.e(), "", 10)
 			if err == nil && len(all) == 0 {
 				if _, err = x.fail(2); err == nil {
-					_, err = bulk.Create(ctx, x.e(), x.e(), retryAll)
+					_, err = bulk.Create(ctx, x.e(), retryAll)
 				}
 			}
 			if err == nil {

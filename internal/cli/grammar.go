@@ -62,6 +62,7 @@ type grammar struct {
 	Inbox    inboxCommand    `cmd:"" help:"List what needs a person or is stuck."`
 	Overview overviewCommand `cmd:"" help:"Count what a workspace has."`
 	Nodes    nodesCommand    `cmd:"" help:"List the nodes that run on the database."`
+	Bulk     bulkCommand     `cmd:"" help:"Act on many runs, streams of reactions or operations in the background: retry-runs, cancel-runs, pause-runs, resume-runs, unblock, skip, release, resolve, withdraw, list, show, members, cancel."`
 	Requests requestsCommand `cmd:"" help:"Inspect requests with an idempotency key: show, list."`
 	Audit    auditCommand    `cmd:"" help:"List administrative actions, newest first."`
 
