@@ -123,6 +123,7 @@ var planned = []struct{ name, args string }{
 	{"batches.finalize", one + `, '{o}', ARRAY['` + list(`"k%d"`) + `'], '{NULL}', '{0}', '{NULL}'`},
 	{"batches.cancel_items", one + `, '{f}', '{0}', '{100}', '{0}', '{NULL}'`},
 	{"batches.list", `0, 'w', '', '', 100`},
+	{"batches.list_bulks", `0, 'w', '$bulk/~', 100`},
 	{"batches.list_payable", `0, '', '', 100`},
 	{"streams.list", `0, 'w', '', 's1', 's2', 100`},
 	{"streams.get", `0, 'w', 's150'`},
