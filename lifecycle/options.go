@@ -149,7 +149,7 @@ func By(actor string) ActorOption { return ActorOption{actor} }
 
 func (a ActorOption) fire(o *lifecycleengine.FireOptions) { o.Meta.Actor = a.actor }
 func (a ActorOption) resolve(o *resolveOptions)           { o.actor = a.actor }
-func (a ActorOption) release(r *lease.Intervention)            { r.Actor = a.actor }
+func (a ActorOption) release(r *lease.Intervention)       { r.Actor = a.actor }
 
 // Input sets the input of the body. It is stored as JSON.
 func Input(v any) FireOption {

@@ -38,8 +38,8 @@ type resolveOption func(*resolveOptions)
 
 func (f resolveOption) resolve(o *resolveOptions) { f(o) }
 
-func (a ActorOption) resolve(o *resolveOptions) { o.actor = a.actor }
-func (a ActorOption) release(r *lease.Intervention)  { r.Actor = a.actor }
+func (a ActorOption) resolve(o *resolveOptions)     { o.actor = a.actor }
+func (a ActorOption) release(r *lease.Intervention) { r.Actor = a.actor }
 
 // ReleaseOption is an option of [Release].
 type ReleaseOption interface {

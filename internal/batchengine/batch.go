@@ -57,7 +57,7 @@ type Batch struct {
 	Version                              int64
 	Error                                string
 	CreatedAt, UpdatedAt                 time.Time
-	About                                []byte // of a bulk, else empty
+	About                                string // JSON, of a bulk; else empty
 }
 
 // Over reports whether the batch has ended.
@@ -121,7 +121,7 @@ type New struct {
 	Timeout        time.Duration `arg:"timeout"`
 	Undo           bool          `arg:"undo"`
 	Artifacts      bool          `arg:"artifacts"`
-	About          []byte        `arg:"about,null"` // JSON, for a bulk only
+	About          string        `arg:"about,null"` // JSON, for a bulk only
 	Open           bool
 	Items          []Work
 }
@@ -368,7 +368,7 @@ func checkCommand(id, actor string) error {
 
 // checkBulk refuses a batch of a program or a user that would pass for a bulk.
 func (n New) checkBulk() error {
-	if bulk := n.About != nil; bulk != strings.HasPrefix(n.ID, BulkPrefix) || bulk != (n.Handler == Bulk) {
+	if bulk := n.About != ""; bulk != strings.HasPrefix(n.ID, BulkPrefix) || bulk != (n.Handler == Bulk) {
 		return fault.New(fault.Validation, "ids that begin with %s and the handler %s are reserved for bulks: choose another id or handler", BulkPrefix, Bulk)
 	}
 	return nil

@@ -73,7 +73,7 @@ func bulkOf(b batchengine.Batch) (Bulk, error) {
 	n := b.Counts()
 	x := Bulk{ID: strings.TrimPrefix(b.ID, batchengine.BulkPrefix), Status: b.Status, Total: b.Items, Pending: n.Pending, Running: n.Running, Done: n.Succeeded,
 		Refused: n.Failed, Cancelled: n.Cancelled, CancelRequested: b.CancelRequested, CreatedAt: b.CreatedAt, UpdatedAt: b.UpdatedAt}
-	return x, json.Unmarshal(b.About, &x.Order)
+	return x, json.Unmarshal([]byte(b.About), &x.Order)
 }
 
 // Member is an object that a bulk acts on. State is its state when it was selected, and Expect what the action is bound
@@ -116,12 +116,8 @@ func Create(ctx context.Context, d store.Doer, o Order) (Bulk, error) {
 	for _, r := range refused { // by its own guard, later
 		members = append(members, Member{ID: r.ID})
 	}
-	about, err := json.Marshal(o)
-	if err != nil {
-		return Bulk{}, err
-	}
 	n := batchengine.New{ID: batchengine.BulkPrefix + store.NewID().String(), Wallet: batchengine.Bulk, Handler: batchengine.Bulk, MaxConcurrency: concurrency, Attempts: attempts,
-		Timeout: timeout, About: about, Items: make([]batchengine.Work, len(members))}
+		Timeout: timeout, About: store.JSON(o), Items: make([]batchengine.Work, len(members))}
 	for i, m := range members {
 		n.Items[i] = batchengine.Work{Key: strconv.Itoa(i + 1), Input: []byte(store.JSON(m))}
 	}
