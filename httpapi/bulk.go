@@ -63,7 +63,7 @@ func previewOf(c *call, o bulk.Order) (*wire.BulkPreview, error) {
 		p.Members = append(p.Members, wire.BulkMember{ID: m.ID, State: m.State})
 	}
 	for _, r := range refused[:min(len(refused), previewSize)] {
-		p.Refused = append(p.Refused, wire.BulkMember{ID: r.ID, Code: string(r.Err.Code), Message: r.Err.Message})
+		p.Refused = append(p.Refused, wire.BulkMember{ID: r.ID, State: r.State, Code: string(r.Err.Code), Message: r.Err.Message})
 	}
 	return p, nil
 }

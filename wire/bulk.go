@@ -20,7 +20,7 @@ type BulkFilter struct {
 	Reaction     string `json:"reaction,omitempty" doc:"Positions of this reaction."`
 	Stream       string `json:"stream,omitempty" doc:"Positions in streams whose names match this regular expression (RE2)."`
 	Source       string `json:"source,omitempty" enum:"event,history" doc:"Positions in streams, or in histories."`
-	Blocked      *bool  `json:"blocked,omitempty" doc:"Positions that are blocked, or that are not."`
+	Blocked      *bool  `json:"blocked,omitempty" doc:"For reaction.skip: false selects positions whose failed event waits for a retry, instead of blocked ones."`
 	Lifecycle    string `json:"lifecycle,omitempty" doc:"Operations of entities of this lifecycle."`
 	Since        *Time  `json:"since,omitempty" doc:"Runs that were created, or operations that began, at this time or later."`
 	Until        *Time  `json:"until,omitempty" doc:"Runs that were created, or operations that began, before this time."`
@@ -66,7 +66,7 @@ type Bulk struct {
 // BulkMember is an object of a bulk, and the result of the action.
 type BulkMember struct {
 	ID      string `json:"id"`
-	State   string `json:"state" doc:"State of the object when it was selected; empty if it did not permit the action."`
+	State   string `json:"state" doc:"State of the object when it was selected; empty if it did not exist."`
 	Status  string `json:"status,omitempty" enum:"pending,waiting,running,done,refused,cancelled" doc:"waiting means that the action failed for a temporary reason and is tried again. Omitted in a dry run."`
 	Code    string `json:"code,omitempty" doc:"Code of the refusal, or of the last failed attempt."`
 	Message string `json:"message,omitempty"`

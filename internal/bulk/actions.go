@@ -194,15 +194,12 @@ func repairOf(how string) action {
 	return action{
 		fields: []string{"reaction", "stream", "source", "blocked"},
 		walk: func(s *selection, f Filter) error {
-			in := reactions.Filter{Reaction: f.Reaction, Pattern: f.Stream, Blocked: f.Blocked}
+			in := reactions.Filter{Reaction: f.Reaction, Pattern: f.Stream, Blocked: cmp.Or(f.Blocked, new(true))} // blocked ones have an index
 			if f.Source != "" {
 				in.Own = new(f.Source == "history")
 			}
-			if how == "unblock" {
-				if f.Blocked != nil && !*f.Blocked {
-					return bad("/filter/blocked", "reaction.unblock acts on blocked streams: set blocked to true or omit it")
-				}
-				in.Blocked = new(true)
+			if how == "unblock" && !*in.Blocked {
+				return bad("/filter/blocked", "reaction.unblock acts on blocked streams: set blocked to true or omit it")
 			}
 			if f.Reaction != "" {
 				if _, err := reactions.Get(s.ctx, s.doer, f.Reaction); err != nil {

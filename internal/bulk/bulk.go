@@ -86,7 +86,7 @@ type Member struct {
 
 // Refusal is a member on which an action would not be permitted.
 type Refusal struct {
-	ID  string
+	Member
 	Err *fault.Error
 }
 
@@ -114,7 +114,7 @@ func Create(ctx context.Context, d store.Doer, o Order) (Bulk, error) {
 		return Bulk{}, err
 	}
 	for _, r := range refused { // by its own guard, later
-		members = append(members, Member{ID: r.ID})
+		members = append(members, r.Member)
 	}
 	n := batchengine.New{ID: batchengine.BulkPrefix + store.NewID().String(), Wallet: batchengine.Bulk, Handler: batchengine.Bulk, MaxConcurrency: concurrency, Attempts: attempts,
 		Timeout: timeout, About: store.JSON(o), Items: make([]batchengine.Work, len(members))}
@@ -371,7 +371,8 @@ func (s *selection) byID(a action) error {
 		case err == nil:
 			err = s.add(m)
 		case isFault && f.Code.Status() < 500:
-			s.refused, err = append(s.refused, Refusal{id, f}), nil
+			m.ID = id
+			s.refused, err = append(s.refused, Refusal{m, f}), nil
 		}
 		if err != nil {
 			return err

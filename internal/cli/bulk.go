@@ -151,7 +151,7 @@ func (c *bulkUnblock) Run(ctx context.Context, to *target) error {
 
 type bulkSkip struct {
 	bulkStreams
-	Blocked *bool `setting:"-" negatable:"" help:"Only blocked streams or, with --no-blocked, only streams that wait for a retry."`
+	Blocked *bool `setting:"-" negatable:"" help:"Blocked streams, which is the default, or, with --no-blocked, streams that wait for a retry."`
 }
 
 func (c *bulkSkip) Run(ctx context.Context, to *target) error {
