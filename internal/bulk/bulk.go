@@ -319,7 +319,7 @@ func (u unended) Unwrap() error { return u.error }
 // end ends and accepts a member's item in the transaction of its action. An accepted item stays done if the bulk is
 // cancelled later. If the bulk was cancelled before, nothing is accepted, and the transaction must not be committed.
 func end(ctx context.Context, tx *store.Tx, t batchengine.Taken) error {
-	if _, err := batchengine.Settle(ctx, tx, t, nil); err != nil {
+	if err := batchengine.SettleIn(ctx, tx, t, nil); err != nil {
 		return unended{err}
 	}
 	n, err := batchengine.Finalize(ctx, tx, t.Batch, []string{t.Key}, "")

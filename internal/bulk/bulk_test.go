@@ -301,6 +301,24 @@ func TestABulkAndSingleCallers(t *testing.T) {
 	})
 }
 
+// Verifies that a holder that acts on a member twice changes it once, although the member permits it again and the bulk has
+// ended.
+func TestAHolderThatActsTwice(t *testing.T) {
+	each(t, func(t *testing.T, x fixture) {
+		ids := must[[]string](t)(x.fail(1))
+		must[bulk.Bulk](t)(bulk.Create(x.ctx, x.e(), retryAll))
+		taken := must[[]batchengine.Taken](t)(batchengine.Take(x.ctx, x.e(), batchengine.Ask{Handlers: []string{batchengine.Bulk}, Holder: "me", Limit: 1, Lease: time.Minute}))[0]
+		taken.Input = []byte(`{"id":"` + ids[0] + `"}`) // not bound to the version
+		for _, want := range []fault.Code{"", fault.LeaseLost} {
+			if err := bulk.Serve(x.ctx, x.e(), taken); fault.CodeOf(err) != want {
+				t.Errorf("got %v, want %q", err, want)
+			}
+			x.mustSettle(t) // the run fails again
+		}
+		x.wantRetried(t, ids, 1)
+	})
+}
+
 // Verifies that orders that mean nothing, or more than a bulk can do, are refused.
 func TestOrders(t *testing.T) {
 	each(t, func(t *testing.T, x fixture) {
