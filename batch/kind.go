@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -325,6 +326,9 @@ func (k *Kind[I, O]) Register(_ context.Context, e *holdfast.Engine) error {
 	}
 	if k.o.Lease < 0 || k.o.MaxWorkers < 0 || k.o.MaxConcurrency < 0 {
 		return fault.New(fault.Validation, "batch kind %q: Lease (%s), MaxWorkers (%d) and MaxConcurrency (%d) must not be negative", k.name, k.o.Lease, k.o.MaxWorkers, k.o.MaxConcurrency)
+	}
+	if strings.HasPrefix(k.name, "$") {
+		return fault.New(fault.Validation, "the name of batch kind %q is reserved: choose a name that does not begin with $", k.name)
 	}
 	kp := maintenanceOf(e)
 	if !kp.kinds.Add(k.name, k.template()) {

@@ -863,3 +863,40 @@ func (c *Client) ListRatesPage(ctx context.Context, f RateFilter, p Page, o ...O
 func (c *Client) GetLive(ctx context.Context, watch, since string, o ...Option) (wire.Live, error) {
 	return do[wire.Live](ctx, c, newRequest(http.MethodGet, nil, "live").set("watch", watch).set("since", since), o)
 }
+
+// StartBulk starts a bulk: one action on many runs, positions of reactions or operations, in
+// the background. Each member is acted on at most once, under the guard of the single action;
+// those that are refused are listed. With dryRun, nothing is written.
+func (c *Client) StartBulk(ctx context.Context, in wire.NewBulk, o ...Option) (wire.StartedBulk, error) {
+	return do[wire.StartedBulk](ctx, c, newRequest(http.MethodPost, in, "bulk"), o)
+}
+
+// ListBulks lists the workspace's bulks, newest first.
+func (c *Client) ListBulks(ctx context.Context) iter.Seq2[wire.Bulk, error] {
+	return pages(func(p Page) (wire.List[wire.Bulk], error) { return c.ListBulksPage(ctx, p) })
+}
+
+// ListBulksPage lists a page of the workspace's bulks, newest first.
+func (c *Client) ListBulksPage(ctx context.Context, p Page, o ...Option) (wire.List[wire.Bulk], error) {
+	return do[wire.List[wire.Bulk]](ctx, c, list(p, "bulk"), o)
+}
+
+// GetBulk returns a bulk and its progress.
+func (c *Client) GetBulk(ctx context.Context, id string, o ...Option) (wire.Bulk, error) {
+	return do[wire.Bulk](ctx, c, newRequest(http.MethodGet, nil, "bulk", id), o)
+}
+
+// ListBulkMembers lists a bulk's members and the result of the action on each.
+func (c *Client) ListBulkMembers(ctx context.Context, id string, f BulkMemberFilter) iter.Seq2[wire.BulkMember, error] {
+	return pages(func(p Page) (wire.List[wire.BulkMember], error) { return c.ListBulkMembersPage(ctx, id, f, p) })
+}
+
+// ListBulkMembersPage lists a page of a bulk's members and the result of the action on each.
+func (c *Client) ListBulkMembersPage(ctx context.Context, id string, f BulkMemberFilter, p Page, o ...Option) (wire.List[wire.BulkMember], error) {
+	return do[wire.List[wire.BulkMember]](ctx, c, list(p, "bulk", id, "members").set("status", f.Status), o)
+}
+
+// CancelBulk cancels a bulk: no further member is acted on. What was done is not undone.
+func (c *Client) CancelBulk(ctx context.Context, id string, o ...Option) (wire.Bulk, error) {
+	return do[wire.Bulk](ctx, c, newRequest(http.MethodPost, nil, "bulk", id, "cancel"), o)
+}

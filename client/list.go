@@ -48,6 +48,9 @@ type RunFilter struct{ Status, Definition string }
 // ApprovalFilter selects approvals.
 type ApprovalFilter struct{ Status, Run string }
 
+// BulkMemberFilter selects members of a bulk by the status of the action, such as refused.
+type BulkMemberFilter struct{ Status string }
+
 // InboxFilter selects entries of the inbox by kind; several kinds are separated by commas.
 type InboxFilter struct{ Kind string }
 

@@ -378,7 +378,7 @@ func resolveOperation(c *call, in *resolveIn) (wire.Resolved, error) {
 	if operation, ok := runengine.OperationOf(in.ID); ok {
 		return resolveStep(c, operation, known, in.Body.Outcome)
 	}
-	if _, err := lifecycleengine.Resolve(c.ctx(), c.api.engine, in.ID, known, lifecycleengine.Outcome(in.Body.Outcome), c.actor()); err != nil {
+	if _, err := lifecycleengine.Resolve(c.ctx(), c.api.engine, in.ID, known, lifecycleengine.Outcome(in.Body.Outcome), lease.Intervention{Actor: c.actor()}); err != nil {
 		return wire.Resolved{}, err
 	}
 	return resolved(c, in.ID)
@@ -393,7 +393,7 @@ func withdrawOperation(c *call, in *withdrawIn) (wire.Resolved, error) {
 	if _, ok := runengine.OperationOf(in.ID); ok {
 		return wire.Resolved{}, fault.New(fault.Conflict, "operation %s is a step of a run: cancel the run instead", in.ID)
 	}
-	if _, err := lifecycleengine.Withdraw(c.ctx(), c.api.engine, in.ID, in.Body.Reason, c.actor()); err != nil {
+	if _, err := lifecycleengine.Withdraw(c.ctx(), c.api.engine, in.ID, lease.Intervention{Reason: in.Body.Reason, Actor: c.actor()}); err != nil {
 		return wire.Resolved{}, err
 	}
 	return resolved(c, in.ID)
@@ -425,7 +425,7 @@ type releaseOperationIn struct {
 }
 
 func releaseOperation(c *call, in *releaseOperationIn) (wire.Resolved, error) {
-	r := lease.Release{Reason: in.Body.Reason, Actor: c.actor(), Epoch: in.Body.Epoch}
+	r := lease.Intervention{Reason: in.Body.Reason, Actor: c.actor(), Epoch: in.Body.Epoch}
 	if operation, ok := runengine.OperationOf(in.ID); ok {
 		l, err := runengine.LocalOf(c.api.engine).Executor.ReleaseHeld(c.ctx(), c.api.engine, operation, r)
 		if err != nil || l.Step.Status != runengine.Running { // it has ended

@@ -36,6 +36,7 @@ import (
 	"github.com/holdfast-go/holdfast/httpapi/internal/table"
 	"github.com/holdfast-go/holdfast/httpapi/internal/webhooksender"
 	"github.com/holdfast-go/holdfast/internal/batchengine"
+	"github.com/holdfast-go/holdfast/internal/bulk"
 	"github.com/holdfast-go/holdfast/internal/claimtoken"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/keys"
@@ -180,6 +181,7 @@ func (a *API) Register(ctx context.Context, hf *holdfast.Engine) error {
 	// Maintenance must be registered before the engine runs. Neither returns an error.
 	_ = batch.Maintenance().Register(ctx, hf)
 	_ = run.Maintenance().Register(ctx, hf)
+	bulk.Register(e)
 	a.metrics = observe.NewMetrics(a.ownMetrics()...)
 	a.metrics.Also(o.Metrics, o.Log)
 	a.serveWebhooks()
@@ -220,6 +222,7 @@ func (a *API) addRoutes() {
 	a.requestRoutes()
 	a.overviewRoutes()
 	a.liveRoutes()
+	a.bulkRoutes()
 }
 
 // ServeHTTP serves one request.

@@ -72,6 +72,8 @@ var exampleBodies = map[string]any{
 	"createWebhook":             wire.NewWebhook{URL: "https://example.com/"},
 	"rotateWebhook":             wire.RotateWebhook{},
 	"runMaintenance":            struct{}{},
+	"startBulk":                 wire.NewBulk{Action: "run.retry", Filter: &wire.BulkFilter{}},
+	"cancelBulk":                struct{}{},
 
 	"putDefinition":  json.RawMessage(`{"name":"nap","version":"1","steps":[{"name":"sleep","type":"wait","durationMs":3600000}]}`),
 	"startRun":       wire.StartRun{DefinitionID: "nobodys@1"},

@@ -11,6 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/httpapi/internal/shapes"
 	"github.com/holdfast-go/holdfast/internal/batchengine"
 	"github.com/holdfast-go/holdfast/internal/effects"
+	"github.com/holdfast-go/holdfast/internal/lease"
 	"github.com/holdfast-go/holdfast/internal/lifecycleengine"
 	"github.com/holdfast-go/holdfast/internal/remotehandler"
 	"github.com/holdfast-go/holdfast/internal/runengine"
@@ -168,7 +169,7 @@ func (l *operationList) operation(ctx context.Context, x effects.Contradiction) 
 	if runengine.IsOperation(x.Operation) {
 		s, err := runengine.ByOperation(ctx, l.api.engine, x.Operation)
 		if err == nil {
-			return l.stepOperation(ctx, &s, phaseOf(s.Step))
+			return l.stepOperation(ctx, &s, s.Step.Phase())
 		}
 		if fault.CodeOf(err) != fault.NotFound {
 			return w, err
@@ -196,18 +197,6 @@ func (l *operationList) operation(ctx context.Context, x effects.Contradiction) 
 		w.Epoch = max(w.Epoch, e.Epoch)
 	}
 	return w, err
-}
-
-func phaseOf(s runengine.Step) string {
-	switch {
-	case s.Uncertain:
-		return "uncertain"
-	case s.Holder != "":
-		return "held"
-	case s.Status == runengine.Running || s.Status == runengine.Waiting || s.Status == runengine.Pending:
-		return "due"
-	}
-	return "ended"
 }
 
 // addContradictions adds the contradictions of an operation. Usually there are none at all, so one query
@@ -288,7 +277,7 @@ func (c *call) stepOperation(ctx context.Context, l *runengine.ClaimedStep, stat
 
 // resolveStep resolves an uncertain step.
 func resolveStep(c *call, operation string, known []effects.Resolution, outcome string) (wire.Resolved, error) {
-	l, err := runengine.LocalOf(c.api.engine).Executor.Resolve(c.ctx(), c.api.engine, operation, known, outcome, c.actor())
+	l, err := runengine.LocalOf(c.api.engine).Executor.Resolve(c.ctx(), c.api.engine, operation, known, outcome, lease.Intervention{Actor: c.actor()})
 	if err != nil {
 		return wire.Resolved{}, err
 	}

@@ -74,7 +74,7 @@ func Resolve(ctx context.Context, e *holdfast.Engine, id string, known []holdfas
 	all := mapped(known, func(r holdfast.Resolution) effects.Resolution {
 		return effects.Resolution{Name: r.Name, Ordinal: r.Ordinal, State: effects.State(r.State), Result: r.Result}
 	})
-	p, err := lifecycleengine.Resolve(ctx, engine.Of(e), id, all, lifecycleengine.Outcome(with.ending), with.actor)
+	p, err := lifecycleengine.Resolve(ctx, engine.Of(e), id, all, lifecycleengine.Outcome(with.ending), lease.Intervention{Actor: with.actor})
 	return operation(p), err
 }
 
@@ -83,7 +83,7 @@ func Resolve(ctx context.Context, e *holdfast.Engine, id string, known []holdfas
 // the operation has happened or may have happened, or if the operation is uncertain, nothing is changed and the error
 // is [holdfast.ErrEffectUnresolved]. Release returns the operation, or nil if it has ended.
 func Release(ctx context.Context, e *holdfast.Engine, id, reason string, o ...ReleaseOption) (*Operation, error) {
-	with := lease.Release{Reason: reason}
+	with := lease.Intervention{Reason: reason}
 	for _, option := range o {
 		option.release(&with)
 	}
@@ -100,6 +100,6 @@ func Withdraw(ctx context.Context, e *holdfast.Engine, id, reason string, o ...A
 	for _, option := range o {
 		option.resolve(&with)
 	}
-	p, err := lifecycleengine.Withdraw(ctx, engine.Of(e), id, reason, with.actor)
+	p, err := lifecycleengine.Withdraw(ctx, engine.Of(e), id, lease.Intervention{Reason: reason, Actor: with.actor})
 	return operation(p), err
 }

@@ -127,17 +127,17 @@ func EndWith(outcome Outcome) ResolveOption {
 
 // ReleaseOption is an option of [Release].
 type ReleaseOption interface {
-	release(*lease.Release)
+	release(*lease.Intervention)
 }
 
-type releaseOption func(*lease.Release)
+type releaseOption func(*lease.Intervention)
 
-func (f releaseOption) release(r *lease.Release) { f(r) }
+func (f releaseOption) release(r *lease.Intervention) { f(r) }
 
 // ExpectEpoch makes [Release] fail with [holdfast.ErrConcurrency] unless the lease has this epoch. Without it, a repeated
 // call may end the lease of the next holder. An epoch below 1, which no lease has, is [holdfast.ErrValidation].
 func ExpectEpoch(epoch int64) ReleaseOption {
-	return releaseOption(func(r *lease.Release) { r.Epoch = &epoch })
+	return releaseOption(func(r *lease.Intervention) { r.Epoch = &epoch })
 }
 
 // ActorOption is the option [By] for [Lifecycle.Create] and [Withdraw]. It is also a [FireOption], a [ReleaseOption] and a
@@ -149,7 +149,7 @@ func By(actor string) ActorOption { return ActorOption{actor} }
 
 func (a ActorOption) fire(o *lifecycleengine.FireOptions) { o.Meta.Actor = a.actor }
 func (a ActorOption) resolve(o *resolveOptions)           { o.actor = a.actor }
-func (a ActorOption) release(r *lease.Release)            { r.Actor = a.actor }
+func (a ActorOption) release(r *lease.Intervention)       { r.Actor = a.actor }
 
 // Input sets the input of the body. It is stored as JSON.
 func Input(v any) FireOption {

@@ -321,7 +321,7 @@ func (r *runStage) resolve(happened bool, outcome string) call {
 		if happened {
 			known.Result = []byte(`"yes"`)
 		}
-		_, err := r.executor.Resolve(ctx, engine.Of(e), l.Operation(), []effects.Resolution{known}, outcome, "ann")
+		_, err := r.executor.Resolve(ctx, engine.Of(e), l.Operation(), []effects.Resolution{known}, outcome, lease.Intervention{Actor: "ann"})
 		return nil, err
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/effects"
 	"github.com/holdfast-go/holdfast/internal/engine"
+	"github.com/holdfast-go/holdfast/internal/lease"
 	"github.com/holdfast-go/holdfast/internal/runengine"
 	"github.com/holdfast-go/holdfast/run"
 )
@@ -71,6 +72,6 @@ func (b *bench) expireAndResolve(effect string) {
 		b.once()
 	}
 	b.uncertain("RUNNING")
-	_, err := b.executor().Resolve(b.ctx, engine.Of(b.e), runengine.Operation(b.id, "a", 1), []effects.Resolution{{Name: effect, State: effects.NotDone}}, "failure", "ann")
+	_, err := b.executor().Resolve(b.ctx, engine.Of(b.e), runengine.Operation(b.id, "a", 1), []effects.Resolution{{Name: effect, State: effects.NotDone}}, "failure", lease.Intervention{Actor: "ann"})
 	b.ok(err)
 }

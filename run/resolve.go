@@ -38,22 +38,22 @@ type resolveOption func(*resolveOptions)
 
 func (f resolveOption) resolve(o *resolveOptions) { f(o) }
 
-func (a ActorOption) resolve(o *resolveOptions) { o.actor = a.actor }
-func (a ActorOption) release(r *lease.Release)  { r.Actor = a.actor }
+func (a ActorOption) resolve(o *resolveOptions)     { o.actor = a.actor }
+func (a ActorOption) release(r *lease.Intervention) { r.Actor = a.actor }
 
 // ReleaseOption is an option of [Release].
 type ReleaseOption interface {
-	release(*lease.Release)
+	release(*lease.Intervention)
 }
 
-type releaseOption func(*lease.Release)
+type releaseOption func(*lease.Intervention)
 
-func (f releaseOption) release(r *lease.Release) { f(r) }
+func (f releaseOption) release(r *lease.Intervention) { f(r) }
 
 // ExpectEpoch makes [Release] fail with [holdfast.ErrConcurrency] unless the lease has this epoch. Without it, a repeated
 // call may end the lease of the next holder. An epoch below 1, which no lease has, is [holdfast.ErrValidation].
 func ExpectEpoch(epoch int64) ReleaseOption {
-	return releaseOption(func(r *lease.Release) { r.Epoch = &epoch })
+	return releaseOption(func(r *lease.Intervention) { r.Epoch = &epoch })
 }
 
 // EndWith ends the step with an outcome, instead of resuming it. If an effect is still unknown, the error of [Resolve]
@@ -86,7 +86,7 @@ func Resolve(ctx context.Context, e *holdfast.Engine, operation string, known []
 		}
 		all[i] = effects.Resolution{Name: k.Name, Ordinal: k.Ordinal, State: effects.State(k.State), Result: k.Result}
 	}
-	l, err := localOf(engine.Of(e)).Executor.Resolve(ctx, engine.Of(e), operation, all, string(with.ending), with.actor)
+	l, err := localOf(engine.Of(e)).Executor.Resolve(ctx, engine.Of(e), operation, all, string(with.ending), lease.Intervention{Actor: with.actor})
 	return public(l.Run), err
 }
 
@@ -96,7 +96,7 @@ func Resolve(ctx context.Context, e *holdfast.Engine, operation string, known []
 // is unknown, nothing is changed and the error is [holdfast.ErrEffectUnresolved]; if the step is not leased, it is
 // [holdfast.ErrConflict]. The audit records the reason.
 func Release(ctx context.Context, e *holdfast.Engine, operation, reason string, o ...ReleaseOption) (Run, error) {
-	with := lease.Release{Reason: reason}
+	with := lease.Intervention{Reason: reason}
 	for _, option := range o {
 		option.release(&with)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/effects"
 	"github.com/holdfast-go/holdfast/internal/engine"
+	"github.com/holdfast-go/holdfast/internal/lease"
 	"github.com/holdfast-go/holdfast/internal/runengine"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/testlevel"
@@ -113,7 +114,7 @@ func (w *walk) fail(f runengine.Failure) error {
 
 func (w *walk) settle(known []effects.Resolution, outcome string) error {
 	l := w.live()
-	_, err := w.executor().Resolve(w.ctx, engine.Of(w.e), l.Operation(), known, outcome, "ann")
+	_, err := w.executor().Resolve(w.ctx, engine.Of(w.e), l.Operation(), known, outcome, lease.Intervention{Actor: "ann"})
 	return err
 }
 

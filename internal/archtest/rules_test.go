@@ -22,7 +22,7 @@ var (
 		"internal/lease", "internal/meter", "internal/wake", "internal/events",
 		"internal/entities", "internal/scopestore", "internal/reactions", "internal/retention", "internal/feed", "internal/streamclose", "internal/snapshots", "internal/subjectkey",
 		"internal/effects", "internal/refusals", "internal/audit", "internal/lifecycleconfig", "internal/configdoc", "internal/workflow", "internal/keys", "internal/idempotency", "internal/claimtoken", "internal/seal", "internal/webhooks", "internal/remotehandler", "internal/remote", "internal/wallets", "internal/batchengine", "internal/runengine", "internal/transition", "internal/timeline",
-		"internal/check", "internal/crash", "internal/nodes", "internal/inbox", "internal/live",
+		"internal/bulk", "internal/check", "internal/crash", "internal/nodes", "internal/inbox", "internal/live",
 	}
 
 	// core has the packages that root and the capabilities may use.

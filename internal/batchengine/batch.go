@@ -60,6 +60,7 @@ type Batch struct {
 	Version                              int64
 	Error                                string
 	CreatedAt, UpdatedAt                 time.Time
+	About                                string // JSON, of a bulk; else empty
 }
 
 // Over reports whether the batch has ended.
@@ -121,8 +122,9 @@ type New struct {
 	Attempts       int64         `arg:"attempts"` // maximum number of failed attempts
 	MaxCrashes     int64         `arg:"allowed"`
 	Timeout        time.Duration `arg:"timeout"`
-	Undo           bool          `arg:"undo"`      // the handler undoes items that were started and then failed or were cancelled
-	Artifacts      bool          `arg:"artifacts"` // items may store artifacts
+	Undo           bool          `arg:"undo"`       // the handler undoes items that were started and then failed or were cancelled
+	Artifacts      bool          `arg:"artifacts"`  // items may store artifacts
+	About          string        `arg:"about,null"` // JSON, for a bulk only
 	Open           bool          // not sealed: items may be added later
 	Items          []Work
 }
@@ -136,6 +138,13 @@ const (
 	// MaxCost is the maximum cost of an item. The charges of millions of items then
 	// fit into 64 bits.
 	MaxCost = 1_000_000_000_000
+)
+
+// A bulk is a batch of actions on other objects (package bulk). Its id has a prefix that no other
+// batch can have, its items cost nothing, and its handler and wallet are reserved.
+const (
+	Bulk       = "$bulk"
+	BulkPrefix = Bulk + "/"
 )
 
 // Defaults.
@@ -201,6 +210,11 @@ type finalizeArgs struct {
 	by   string `arg:"actor,null"`
 }
 
+type listBulksArgs struct {
+	before string `arg:"before"`
+	limit  int    `arg:"limit"`
+}
+
 type listArgs struct {
 	after  string `arg:"after"`
 	status string `arg:"status"`
@@ -249,6 +263,7 @@ var (
 		Emits(func(a finalizeArgs) store.Emission { return emits(a.id, "itemsAccepted") })
 	getVerb   = store.NewVerb(store.Decl{Name: "batches.get", Lane: store.Read}, nil, store.TextArg("batch"), scanBatch)
 	listVerb  = store.VerbOf[listArgs](store.Decl{Name: "batches.list", Lane: store.Read}, nil, scanBatch)
+	bulksVerb = store.VerbOf[listBulksArgs](store.Decl{Name: "batches.list_bulks", Lane: store.Read}, nil, scanBatch)
 	itemsVerb = store.VerbOf[itemsArgs](store.Decl{Name: "batches.list_items", Lane: store.Read}, nil,
 		store.Each(func(i *Item) []any {
 			return []any{&i.N, &i.Key, &i.Cost, &i.Charged, &i.Failures, &i.Crashes, &i.Lost, &i.Epoch, &i.Holder, &i.Until, &i.State, &i.Decision, &i.Input, &i.Output, &i.Error}
@@ -288,7 +303,7 @@ func scanBatch(all *[]Batch, r store.Row) error {
 	var timeout int64
 	err := r.Scan(&b.ID, &b.Wallet, &b.Handler, &b.Status, &b.MaxConcurrency, &b.Attempts, &b.MaxCrashes, &timeout, &b.Artifacts, &b.Sealed, &b.CancelRequested,
 		&b.Items, &b.Next, &b.Waiting, &b.Running, &b.Succeeded, &b.Accepted, &b.Failed, &b.Flipped, &b.Dirty, &b.Charged, &b.Refunded, &b.Version, &b.Error,
-		&b.CreatedAt, &b.UpdatedAt)
+		&b.CreatedAt, &b.UpdatedAt, &b.About)
 	b.Timeout = time.Duration(timeout) * time.Millisecond
 	*all = append(*all, b)
 	return err
@@ -334,7 +349,7 @@ func Create(ctx context.Context, d store.Doer, n New) (Batch, error) {
 }
 
 func (n New) check() error {
-	if err := cmp.Or(CheckID(n.ID), strictjson.Text("wallet", n.Wallet, events.MaxName), strictjson.Text("handler", n.Handler, events.MaxName)); err != nil {
+	if err := cmp.Or(n.checkBulk(), CheckID(n.ID), strictjson.Text("wallet", n.Wallet, events.MaxName), strictjson.Text("handler", n.Handler, events.MaxName)); err != nil {
 		return err
 	}
 	switch {
@@ -355,9 +370,17 @@ func checkCommand(id, actor string) error {
 	return cmp.Or(CheckID(id), events.CheckMeta(events.Meta{Actor: actor}))
 }
 
+// checkBulk refuses a batch of a program or a user that would pass for a bulk.
+func (n New) checkBulk() error {
+	if bulk := n.About != ""; bulk != strings.HasPrefix(n.ID, BulkPrefix) || bulk != (n.Handler == Bulk) {
+		return fault.New(fault.Validation, "ids that begin with %s and the handler %s are reserved for bulks: choose another id or handler", BulkPrefix, Bulk)
+	}
+	return nil
+}
+
 // CheckID validates the id of a batch. Stream names and ledger references contain it.
 func CheckID(id string) error {
-	if strings.Contains(id, "/") {
+	if strings.Contains(strings.TrimPrefix(id, BulkPrefix), "/") {
 		return fault.New(fault.Validation, "a batch id must not contain a slash, got %q", id).With("pointer", "/id")
 	}
 	return strictjson.Text("id", id, events.MaxName)
@@ -480,6 +503,11 @@ func List(ctx context.Context, d store.Doer, after, status string, limit int) ([
 		return nil, fault.New(fault.Validation, "status must be one of %s, got %q", strings.Join(Statuses, ", "), status).With("field", "status")
 	}
 	return listVerb.Do(ctx, d, listArgs{after, status, limit})
+}
+
+// ListBulks returns bulks, the newest first, before the given id; "" is the newest.
+func ListBulks(ctx context.Context, d store.Doer, before string, limit int) ([]Batch, error) {
+	return bulksVerb.Do(ctx, d, listBulksArgs{cmp.Or(before, BulkPrefix+"~"), limit}) // ids are of letters and digits
 }
 
 // Items returns items in order, after the given number: those in a state,

@@ -196,14 +196,20 @@ func (w *Worker) settle(ctx context.Context, t Taken, output []byte, commits []C
 // take effect once, even if it is called again.
 func SettleWith(ctx context.Context, e Engine, t Taken, output []byte, commits []Commit) error {
 	err := with(ctx, e, t.partition(), t.Batch, commits, func(ctx context.Context, tx *store.Tx) error {
-		ended, err := Settle(ctx, tx, t, output)
-		if err == nil && !ended.applied { // settled before
-			err = lost(t)
-		}
-		return err
+		return SettleIn(ctx, tx, t, output)
 	})
 	if fault.CodeOf(err) == fault.LeaseLost { // outside of the rolled-back transaction, record that this holder has finished
 		_, _ = settle(ctx, e, t, output)
+	}
+	return err
+}
+
+// SettleIn settles an item in the transaction of writes that must take effect once. If the item was settled before, it
+// returns [fault.LeaseLost], and the transaction must not be committed.
+func SettleIn(ctx context.Context, tx *store.Tx, t Taken, output []byte) error {
+	ended, err := Settle(ctx, tx, t, output)
+	if err == nil && !ended.applied {
+		err = lost(t)
 	}
 	return err
 }

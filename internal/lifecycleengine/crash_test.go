@@ -16,6 +16,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/effects"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/entities"
+	"github.com/holdfast-go/holdfast/internal/lease"
 	"github.com/holdfast-go/holdfast/internal/lifecycleconfig"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/stream"
@@ -128,7 +129,7 @@ func (c *fxCrash) resolve(ctx context.Context, hf *holdfast.Engine) (bool, error
 				known = append(known, r)
 			}
 		}
-		if _, err := Resolve(ctx, engine.Of(hf), p.ID, known, "", "me"); err != nil && fault.CodeOf(err) != fault.Conflict && fault.CodeOf(err) != fault.NotFound {
+		if _, err := Resolve(ctx, engine.Of(hf), p.ID, known, "", lease.Intervention{Actor: "me"}); err != nil && fault.CodeOf(err) != fault.Conflict && fault.CodeOf(err) != fault.NotFound {
 			return false, err
 		}
 	}

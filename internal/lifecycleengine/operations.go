@@ -49,6 +49,16 @@ func Operations(ctx context.Context, d store.Doer, phase, behind string, limit i
 	return listPending(ctx, d, listArgs{phase: phase, behind: behind, limit: limit})
 }
 
+// InPhase returns operations in a phase without their effects, ordered by id.
+func InPhase(ctx context.Context, d store.Doer, phase, behind string, limit int) ([]Operation, error) {
+	open, err := listVerb.Do(ctx, d, listArgs{phase: phase, behind: behind, limit: limit})
+	all := make([]Operation, len(open))
+	for i, o := range open {
+		all[i] = *operationOf(o)
+	}
+	return all, err
+}
+
 // Find returns an operation that has not ended, or [holdfast.ErrNotFound].
 func Find(ctx context.Context, d store.Doer, operation string) (Pending, error) {
 	all, err := listPending(ctx, d, listArgs{operation: operation, limit: 1})
@@ -103,7 +113,7 @@ func HandlerOf(ctx context.Context, e *engine.Engine, o Operation) string {
 }
 
 // Resolve ends the uncertainty of an operation, in whole or in part; lifecycle.Resolve documents it.
-func Resolve(ctx context.Context, e *engine.Engine, operation string, known []effects.Resolution, o Outcome, by string) (*Operation, error) {
+func Resolve(ctx context.Context, e *engine.Engine, operation string, known []effects.Resolution, o Outcome, r lease.Intervention) (*Operation, error) {
 	p, err := Find(ctx, e, operation)
 	if err != nil {
 		return nil, err
@@ -115,14 +125,17 @@ func Resolve(ctx context.Context, e *engine.Engine, operation string, known []ef
 	if p.Phase != string(entities.Uncertain) {
 		return nil, fault.New(fault.Conflict, "operation %s is in phase %s: only an uncertain operation can be resolved", p.ID, p.Phase).With("phase", p.Phase)
 	}
-	a, err := s.resolution(ctx, p, o, by)
+	if err := r.Check(p.ID, p.Epoch); err != nil {
+		return nil, err
+	}
+	a, err := s.resolution(ctx, p, o, r.Actor)
 	if err != nil {
 		return nil, err
 	}
 	var now entities.Entity
 	var complete bool
 	err = e.Update(ctx, func(ctx context.Context, tx *store.Tx) error {
-		if err := audit.Record(ctx, tx, audit.Action{Name: "operation.resolve", Subject: "operation/" + p.ID, Actor: by,
+		if err := audit.Record(ctx, tx, audit.Action{Name: "operation.resolve", Subject: "operation/" + p.ID, Actor: r.Actor,
 			Before: map[string]any{"phase": p.Phase, "entity": p.Lifecycle + "/" + p.Entity}, After: map[string]any{"effects": effects.Known(known), "outcome": o}}); err != nil {
 			return err
 		}
@@ -138,18 +151,22 @@ func Resolve(ctx context.Context, e *engine.Engine, operation string, known []ef
 		complete = !slices.ContainsFunc(left, func(x effects.Entry) bool { return x.State == effects.Begun })
 		acted := slices.ContainsFunc(left, func(x effects.Entry) bool { return x.Name == effects.Body && x.State == effects.Done })
 		if err == nil && acted && o == "" { // a resumed body would act again
-			a, err = s.resolution(ctx, p, Success, by)
+			a, err = s.resolution(ctx, p, Success, r.Actor)
 		}
 		switch {
 		case err == nil && !complete && o != "":
 			return fault.New(fault.Conflict, "operation %s cannot end with %s, because the outcome of some of its effects is unknown: resolve these effects first", p.ID, o)
-		case err != nil || !complete:
+		case err != nil:
 			return err
+		case !complete:
+			return r.Write(ctx, tx)
 		case p.Manual && a.How == entities.Resume:
 			return fault.New(fault.Validation, "operation %s belongs to a manual claim and cannot be resumed: specify the outcome", p.ID)
 		}
-		now, err = s.store.unpark(ctx, tx, at, a, p.Status)
-		return err
+		if now, err = s.store.unpark(ctx, tx, at, a, p.Status); err != nil {
+			return err
+		}
+		return r.Write(ctx, tx)
 	})
 	if err != nil || !complete {
 		return &p.Operation, err
@@ -208,7 +225,7 @@ func (s *bound) resolution(ctx context.Context, p Pending, o Outcome, by string)
 }
 
 // Withdraw ends a due operation; lifecycle.Withdraw documents it.
-func Withdraw(ctx context.Context, e *engine.Engine, operation, reason, by string) (*Operation, error) {
+func Withdraw(ctx context.Context, e *engine.Engine, operation string, r lease.Intervention) (*Operation, error) {
 	p, err := Find(ctx, e, operation)
 	if err != nil {
 		return nil, err
@@ -220,7 +237,10 @@ func Withdraw(ctx context.Context, e *engine.Engine, operation, reason, by strin
 	case entities.Uncertain:
 		return nil, fault.New(fault.Conflict, "operation %s is uncertain: resolve it with an outcome instead", p.ID).With("phase", p.Phase)
 	}
-	now, done, err := p.end(ctx, e, "withdraw", entities.WithdrawArgs{Outcome: "withdrawn", Message: cmp.Or(reason, "withdrawn"), Meta: events.Meta{Actor: by}})
+	if err := r.Check(p.ID, p.Epoch); err != nil {
+		return nil, err
+	}
+	now, done, err := p.end(ctx, e, "withdraw", r, entities.WithdrawArgs{Outcome: "withdrawn", Message: cmp.Or(r.Reason, "withdrawn")})
 	if err == nil && !done {
 		err = fault.New(fault.Conflict, "operation %s was resumed or ended concurrently: read it again", p.ID).With("operation", p.ID)
 	}
@@ -231,7 +251,7 @@ func Withdraw(ctx context.Context, e *engine.Engine, operation, reason, by strin
 }
 
 // Release ends an operation that is due or leased; lifecycle.Release documents it.
-func Release(ctx context.Context, e *engine.Engine, operation string, r lease.Release) (*Operation, error) {
+func Release(ctx context.Context, e *engine.Engine, operation string, r lease.Intervention) (*Operation, error) {
 	for range maxAttempts {
 		p, err := Find(ctx, e, operation)
 		if err != nil {
@@ -243,7 +263,7 @@ func Release(ctx context.Context, e *engine.Engine, operation string, r lease.Re
 		if names := p.unresolved(); len(names) > 0 || p.Phase == string(entities.Uncertain) {
 			return nil, effects.Unresolved(p.ID, names)
 		}
-		now, done, err := p.end(ctx, e, "release", entities.WithdrawArgs{Outcome: "released", Message: cmp.Or(r.Reason, "released"), Release: true, Meta: events.Meta{Actor: r.Actor}})
+		now, done, err := p.end(ctx, e, "release", r, entities.WithdrawArgs{Outcome: "released", Message: cmp.Or(r.Reason, "released"), Release: true})
 		if err != nil {
 			return nil, err
 		}
@@ -266,17 +286,21 @@ func (p *Pending) unresolved() (names []string) {
 }
 
 // end withdraws or releases an operation, and records that in the audit.
-func (p *Pending) end(ctx context.Context, e *engine.Engine, how string, a entities.WithdrawArgs) (entities.Entity, bool, error) {
+func (p *Pending) end(ctx context.Context, e *engine.Engine, how string, r lease.Intervention, a entities.WithdrawArgs) (entities.Entity, bool, error) {
 	s, at, err := p.bound(ctx, e)
 	if err != nil {
 		return entities.Entity{}, false, err
 	}
 	a.Ticket = entities.Ticket{Lifecycle: p.Lifecycle, ID: p.Entity, Operation: p.ID, Epoch: p.Epoch}
+	a.Meta.Actor = r.Actor
 	if a.Claim = p.Status; p.plan != nil {
 		a.Claim = p.plan.Into
 	}
 	return s.store.withdraw(ctx, at, a, func(ctx context.Context, tx *store.Tx, now entities.Entity) error {
-		return audit.Record(ctx, tx, audit.Action{Name: "operation." + how, Subject: "operation/" + p.ID, Actor: a.Meta.Actor,
+		if err := r.Write(ctx, tx); err != nil {
+			return err
+		}
+		return audit.Record(ctx, tx, audit.Action{Name: "operation." + how, Subject: "operation/" + p.ID, Actor: r.Actor,
 			Before: map[string]any{"phase": p.Phase, "entity": p.Lifecycle + "/" + p.Entity, "status": p.Status, "holder": p.Holder, "epoch": p.Epoch},
 			After:  map[string]any{"status": now.Status, "reason": a.Message}})
 	})

@@ -57,6 +57,7 @@ type repairArgs struct {
 	stream    string `arg:"stream"`
 	how       string `arg:"how"`
 	actor     string `arg:"actor,null"`
+	failing   int64  `arg:"failing"` // the version that must have failed, -1 for any
 }
 
 type repaired struct {
@@ -191,7 +192,7 @@ func Repair(ctx context.Context, d store.Doer, how, actor string, f Filter) (tou
 			if kind := Kind(p.Reaction); f.Reaction == "" && (kind == "" || how == "reset" && kind != "reaction") {
 				continue
 			}
-			r, err := repairOne(ctx, d, p, how, actor)
+			r, err := repairOne(ctx, d, p, repairArgs{store.WorkspaceOf(ctx), p.Reaction, p.Stream, how, actor, -1})
 			switch {
 			case err != nil:
 				return touched, held, err
@@ -210,18 +211,55 @@ func Repair(ctx context.Context, d store.Doer, how, actor string, f Filter) (tou
 	}
 }
 
+// One selects the position of a reaction on a stream, if the event that failed there is still the one that the
+// caller has seen; with Failing -1, whichever it is.
+type One struct {
+	Reaction, Stream string
+	Failing          int64
+}
+
+// RepairOne unblocks or skips one position for an actor, or returns an error that says why it did not.
+func RepairOne(ctx context.Context, tx *store.Tx, how, actor string, o One) error {
+	p, err := Stands(ctx, tx, o.Reaction, o.Stream)
+	if err != nil {
+		return err
+	}
+	r, err := repairOne(ctx, tx, p, repairArgs{store.WorkspaceOf(ctx), o.Reaction, o.Stream, how, actor, o.Failing})
+	switch {
+	case err != nil || r.applied:
+		return err
+	case r.holder != "" && p.Held:
+		return fault.New(fault.Conflict, "stream %q of reaction %q is leased by %s: try again when the lease has ended", o.Stream, o.Reaction, r.holder).With("holder", r.holder)
+	case o.Failing >= 0 && p.Failing != o.Failing:
+		return fault.New(fault.Concurrency, "stream %q of reaction %q has changed: version %d no longer fails there. Read its position again", o.Stream, o.Reaction, o.Failing)
+	}
+	return nothingTo(how, o.Reaction, o.Stream)
+}
+
+func nothingTo(how, reaction, stream string) error {
+	return fault.New(fault.Conflict, "no event of stream %q blocks or fails in reaction %q: there is nothing to %s", stream, reaction, how)
+}
+
+// Allows returns [fault.Conflict] if there is nothing to unblock or skip.
+func (p Position) Allows(how string) error {
+	if p.Blocked || how == "skip" && p.Failing >= 0 && !p.ResetRequested {
+		return nil
+	}
+	return nothingTo(how, p.Reaction, p.Stream)
+}
+
 // repairOne repairs one position, and records that in the audit, in one transaction.
-func repairOne(ctx context.Context, d store.Doer, p Position, how, actor string) (r repaired, err error) {
+func repairOne(ctx context.Context, d store.Doer, p Position, a repairArgs) (r repaired, err error) {
 	err = store.Within(ctx, d, func(ctx context.Context, tx *store.Tx) (err error) {
-		if r, err = repairVerb.Do(ctx, tx, repairArgs{store.WorkspaceOf(ctx), p.Reaction, p.Stream, how, actor}); err != nil || !r.applied {
+		if r, err = repairVerb.Do(ctx, tx, a); err != nil || !r.applied {
 			return err
 		}
-		now := p.repaired(how, r.dueAt)
+		now := p.repaired(a.how, r.dueAt)
 		if r.pending {
 			now = p
 			now.ResetRequested = true
 		}
-		return audit.Record(ctx, tx, audit.Action{Name: "reaction." + how, Subject: "reaction/" + p.Reaction + "/" + p.Stream, Actor: actor, Before: p.audited(), After: now.audited()})
+		return audit.Record(ctx, tx, audit.Action{Name: "reaction." + a.how, Subject: "reaction/" + p.Reaction + "/" + p.Stream, Actor: a.actor, Before: p.audited(), After: now.audited()})
 	})
 	return r, err
 }

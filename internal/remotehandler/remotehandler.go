@@ -6,6 +6,7 @@ package remotehandler
 import (
 	"context"
 	"reflect"
+	"strings"
 	"time"
 
 	"github.com/holdfast-go/holdfast/fault"
@@ -62,6 +63,9 @@ const Longest = 24 * time.Hour
 func (h Handler) Check() error {
 	if err := strictjson.Text("handler", h.Name, events.MaxName); err != nil {
 		return err
+	}
+	if strings.HasPrefix(h.Name, "$") {
+		return fault.New(fault.Validation, "handler name %q is reserved: choose a name that does not begin with $", h.Name)
 	}
 	switch {
 	case h.Kind != "http" && h.Kind != "worker":

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/holdfast-go/holdfast/fault"
@@ -209,18 +210,27 @@ const (
 	Retry  = "retry"
 )
 
+// From has the statuses in which a run accepts each command.
+var From = map[string][]string{Pause: {Running}, Resume: {Paused}, Retry: {Failed}, Cancel: {Pending, Running, Waiting, Paused}}
+
+// Allows returns [fault.InvalidTransition] if the run's status does not allow a command.
+func (r *Run) Allows(command string) error {
+	from, why := slices.Contains(From[command], r.Status), ""
+	if from && (command != Pause || !r.CancelRequested) {
+		return nil
+	}
+	if from {
+		why = ", and its cancellation was requested"
+	}
+	done := map[string]string{Pause: "paused", Resume: "resumed", Cancel: "cancelled", Retry: "retried"}[command]
+	return fault.New(fault.InvalidTransition, "run %q is %s%s: it cannot be %s", r.ID, r.Status, why, done).
+		With("status", r.Status).With("version", r.Version).With("command", command)
+}
+
 // command applies a command, or returns why it is not allowed. open says that an effect of the step has an unknown outcome.
 func (c *planner) command(name string, open bool) error {
-	from := map[string]bool{Pause: c.run.Status == Running, Resume: c.run.Status == Paused, Retry: c.run.Status == Failed,
-		Cancel: c.run.Status == Pending || c.run.Status == Running || c.run.Status == Waiting || c.run.Status == Paused}[name]
-	if !from || name == Pause && c.run.CancelRequested {
-		why := ""
-		if from {
-			why = ", and its cancellation was requested"
-		}
-		done := map[string]string{Pause: "paused", Resume: "resumed", Cancel: "cancelled", Retry: "retried"}[name]
-		return fault.New(fault.InvalidTransition, "run %q is %s%s: it cannot be %s", c.run.ID, c.run.Status, why, done).
-			With("status", c.run.Status).With("version", c.run.Version).With("command", name)
+	if err := c.run.Allows(name); err != nil {
+		return err
 	}
 	switch name {
 	case Pause:

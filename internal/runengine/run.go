@@ -277,6 +277,19 @@ func OperationOf(id string) (operation string, ok bool) {
 	return Operation(v.run, v.step, v.visit), ok && IsOperation(v.run)
 }
 
+// Phase returns the phase of the step's operation: held, due, uncertain or ended.
+func (s Step) Phase() string {
+	switch {
+	case s.Uncertain:
+		return "uncertain"
+	case s.Holder != "":
+		return "held"
+	case s.Status == Running || s.Status == Waiting || s.Status == Pending:
+		return "due"
+	}
+	return "ended"
+}
+
 // Subject returns a description of the step for operators.
 func (l *ClaimedStep) Subject() string { return "run " + l.Run.ID + " step " + l.Step.Name }
 

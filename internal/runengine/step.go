@@ -353,7 +353,7 @@ func (k *Executor) command(ctx context.Context, d store.Doer, id string, x Comma
 
 // Resolve resolves an uncertain step, in whole or in part; run.Resolve documents it. Without an outcome, its handler
 // continues it, unless an opaque body is known to have acted: then the step ends with success.
-func (k *Executor) Resolve(ctx context.Context, e Engine, operation string, all []effects.Resolution, outcome, by string) (ClaimedStep, error) {
+func (k *Executor) Resolve(ctx context.Context, e Engine, operation string, all []effects.Resolution, outcome string, r lease.Intervention) (ClaimedStep, error) {
 	l, err := ByOperation(ctx, e, operation)
 	if err != nil {
 		return l, err
@@ -372,10 +372,16 @@ func (k *Executor) Resolve(ctx context.Context, e Engine, operation string, all 
 		if !now.Step.Uncertain {
 			return fault.New(fault.Conflict, "operation %s is not uncertain: only an uncertain operation can be resolved", operation)
 		}
-		if l, err = k.resolve(ctx, tx, &now, all, outcome, by); err != nil {
+		if err := r.Check(operation, now.Step.Epoch); err != nil {
 			return err
 		}
-		return audit.Record(ctx, tx, audit.Action{Name: "operation.resolve", Subject: "operation/" + operation, Actor: by,
+		if l, err = k.resolve(ctx, tx, &now, all, outcome, r.Actor); err != nil {
+			return err
+		}
+		if err := r.Write(ctx, tx); err != nil {
+			return err
+		}
+		return audit.Record(ctx, tx, audit.Action{Name: "operation.resolve", Subject: "operation/" + operation, Actor: r.Actor,
 			Before: map[string]any{"phase": "uncertain"}, After: map[string]any{"effects": effects.Known(all), "outcome": outcome}})
 	})
 	return l, err
@@ -429,7 +435,7 @@ func (k *Executor) settle(ctx context.Context, tx *store.Tx, l *ClaimedStep, out
 }
 
 // ReleaseHeld ends the lease of a step for an operator; run.Release documents it.
-func (k *Executor) ReleaseHeld(ctx context.Context, e Engine, operation string, r lease.Release) (ClaimedStep, error) {
+func (k *Executor) ReleaseHeld(ctx context.Context, e Engine, operation string, r lease.Intervention) (ClaimedStep, error) {
 	l, err := ByOperation(ctx, e, operation)
 	if err == nil {
 		err = events.CheckMeta(events.Meta{Actor: r.Actor})
@@ -466,6 +472,9 @@ func (k *Executor) ReleaseHeld(ctx context.Context, e Engine, operation string, 
 		})
 		if errors.Is(err, errChanged) || fault.CodeOf(err) == fault.LeaseLost {
 			err = fault.New(fault.Concurrency, "run %q changed concurrently: try again", now.Run.ID)
+		}
+		if err == nil {
+			err = r.Write(ctx, tx)
 		}
 		if err != nil {
 			return err

@@ -72,6 +72,7 @@ func schemaName(t reflect.Type, hint string) string {
 var tags = []*huma.Tag{
 	{Name: "approvals", Description: "Decisions that runs wait for."},
 	{Name: "batches", Description: "Sets of items that are processed in parallel and paid from a wallet."},
+	{Name: "bulk", Description: "One action on many runs, positions or operations."},
 	{Name: "claims", Description: "Steps of entities that a client executes itself, under a lease."},
 	{Name: "handlers", Description: "Remote handlers: workers, or URLs that the server calls."},
 	{Name: "keys", Description: "API keys and their roles."},

@@ -8,7 +8,7 @@ SELECT 'run', r.status, pg_catalog.count(*) FROM {schema}.run r
  GROUP BY r.status
 UNION ALL
 SELECT 'batch', b.status, pg_catalog.count(*) FROM {schema}.batch b
- WHERE b.shard + 0 = :shard AND b.workspace = :workspace AND b.status NOT IN ('CANCELLED', 'COMPLETED')
+ WHERE b.shard + 0 = :shard AND b.workspace = :workspace AND b.status NOT IN ('CANCELLED', 'COMPLETED') AND b.about IS NULL
  GROUP BY b.status
 UNION ALL
 SELECT 'approval', a.status, pg_catalog.count(*) FROM {schema}.approval a

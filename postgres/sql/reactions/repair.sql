@@ -3,6 +3,7 @@
 -- which goes back to the beginning. A leased stream and a stream with nothing to repair are
 -- not changed; a reset of a leased stream is requested and done at the end of the lease, and
 -- no skip cancels it. Increments the epoch: an earlier holder cannot write any more.
+-- :failing the version that must have failed, -1 for any
 WITH {members}, cur AS (
     SELECT f.shard, f.workspace, f.reaction, f.stream, f.watermark, f.due_at, f.rank, f.failing, f.blocked, f.holder, f.epoch, f.until,
            f.generation, f.reset_requested, f.version, m.member
@@ -21,7 +22,7 @@ WITH {members}, cur AS (
                    ORDER BY h.version DESC LIMIT 1)), due_at = {now}, rank = {now} - (cur.due_at - cur.rank), updated_at = {now}
       FROM m JOIN cur ON cur.member = m.member
      WHERE f.shard = ANY (ARRAY[m.shard]) AND f.workspace = m.workspace AND f.reaction = m.reaction AND f.stream = m.stream
-       AND (cur.holder IS NULL OR cur.until <= {now})
+       AND (cur.holder IS NULL OR cur.until <= {now}) AND m.failing IN (-1, cur.failing)
        AND CASE m.how WHEN 'unblock' THEN cur.blocked WHEN 'skip' THEN cur.failing IS NOT NULL AND NOT cur.reset_requested ELSE true END
     RETURNING m.member, f.watermark, f.generation, f.due_at, f.version, f.updated_at
 ), asked AS (

@@ -8,7 +8,7 @@ SELECT 'run', r.status, count(*) FROM holdfast_run AS r INDEXED BY holdfast_run_
  GROUP BY r.status
 UNION ALL
 SELECT 'batch', b.status, count(*) FROM holdfast_batch AS b INDEXED BY holdfast_batch_live
- WHERE b.shard = :shard AND b.workspace = :workspace AND b.status NOT IN ('CANCELLED', 'COMPLETED')
+ WHERE b.shard = :shard AND b.workspace = :workspace AND b.status NOT IN ('CANCELLED', 'COMPLETED') AND b.about IS NULL
  GROUP BY b.status
 UNION ALL
 SELECT 'approval', a.status, count(*) FROM holdfast_approval AS a INDEXED BY holdfast_approval_pending

@@ -14,6 +14,7 @@ UPDATE holdfast_follow AS f
        due_at = CASE WHEN f.until > {now} THEN f.due_at ELSE {now} END, rank = CASE WHEN f.until > {now} THEN f.rank ELSE {now} - (f.due_at - f.rank) END,
        updated_at = CASE WHEN f.until > {now} THEN f.updated_at ELSE {now} END
  WHERE f.shard = :shard AND f.workspace = :workspace AND f.reaction = :reaction AND f.stream = :stream
+   AND :failing IN (-1, f.failing)
    AND CASE WHEN f.until > {now} THEN :how = 'reset' AND f.reset_requested = 0
             WHEN :how = 'unblock' THEN f.blocked WHEN :how = 'skip' THEN f.failing IS NOT NULL AND f.reset_requested = 0 ELSE 1 END
 RETURNING watermark, coalesce(holder, ''), due_at, reset_requested

@@ -1,9 +1,9 @@
--- Lists batches in the order of their ids.
+-- Lists batches in the order of their ids, without bulks.
 -- :status ('' for all)
 SELECT b.id, b.wallet, b.handler, b.status, b.parallel, b.attempts, b.allowed, b.timeout, b.artifacts, b.sealed, b.cancel_requested, b.items, b.next,
        b.waiting, b.running, b.succeeded, b.accepted, b.failed, b.cancelled, b.dirty, b.charged, b.refunded, b.version, coalesce(b.error, ''),
-       b.created_at, b.updated_at
+       b.created_at, b.updated_at, coalesce(b.about{text}, '')
   FROM {schema}.batch AS b
- WHERE b.shard = :shard AND b.workspace = :workspace AND b.id > :after AND (:status = '' OR b.status = :status)
+ WHERE b.shard = :shard AND b.workspace = :workspace AND b.id > :after AND b.about IS NULL AND (:status = '' OR b.status = :status)
  ORDER BY b.id
  LIMIT :limit

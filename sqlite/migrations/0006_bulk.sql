@@ -1,0 +1,5 @@
+-- Batches of administrative actions.
+-- min_reader: 3
+
+-- What a bulk does to its members, which are the items of its batch: action, filter and actor. NULL for all other batches.
+ALTER TABLE holdfast_batch ADD COLUMN about TEXT;
