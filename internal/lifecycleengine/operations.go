@@ -23,14 +23,15 @@ type Pending struct {
 }
 
 type listArgs struct {
-	phase, operation, behind string
-	limit                    int
+	phase, from, upto, behind string
+	limit                     int
 }
 
 var listVerb = store.NewVerb(store.Decl{Name: "operations.list", Lane: store.Read}, nil,
 	func(a listArgs, args *store.Args) {
 		args.Text("phase", a.phase)
-		args.Text("operation", a.operation)
+		args.Text("from", a.from)
+		args.Text("upto", a.upto)
 		args.Text("after", a.behind)
 		args.Int("limit", int64(a.limit))
 	},
@@ -46,12 +47,12 @@ func Operations(ctx context.Context, d store.Doer, phase, behind string, limit i
 	if limit <= 0 || limit > 1000 {
 		limit = 100
 	}
-	return listPending(ctx, d, listArgs{phase: phase, behind: behind, limit: limit})
+	return listPending(ctx, d, listArgs{phase: phase, from: behind, upto: store.Last, behind: behind, limit: limit})
 }
 
 // Find returns an operation that has not ended, or [holdfast.ErrNotFound].
 func Find(ctx context.Context, d store.Doer, operation string) (Pending, error) {
-	all, err := listPending(ctx, d, listArgs{operation: operation, limit: 1})
+	all, err := listPending(ctx, d, listArgs{from: operation, upto: operation, limit: 1})
 	if err == nil && len(all) == 0 {
 		err = fault.New(fault.NotFound, "operation %q does not exist or has ended", operation)
 	}
