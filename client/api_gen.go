@@ -175,13 +175,13 @@ func (c *Client) ListLifecyclesPage(ctx context.Context, p Page, o ...Option) (w
 	return do[wire.List[wire.Lifecycle]](ctx, c, list(p, "lifecycles"), o)
 }
 
-// GetLifecycle returns a lifecycle's config.
-func (c *Client) GetLifecycle(ctx context.Context, name string, o ...Option) (wire.Lifecycle, error) {
-	return do[wire.Lifecycle](ctx, c, newRequest(http.MethodGet, nil, "lifecycles", name), o)
+// GetLifecycle returns a lifecycle's config, origin, janitor and lint warnings.
+func (c *Client) GetLifecycle(ctx context.Context, name string, o ...Option) (wire.LifecycleDetails, error) {
+	return do[wire.LifecycleDetails](ctx, c, newRequest(http.MethodGet, nil, "lifecycles", name), o)
 }
 
-// GetLifecycleDiagram returns a lifecycle's diagram. The format is svg (default, "") or
-// mermaid.
+// GetLifecycleDiagram returns a lifecycle's diagram. The format is svg (default, ""), mermaid,
+// or layout for coordinates.
 func (c *Client) GetLifecycleDiagram(ctx context.Context, lifecycle, format string, o ...Option) (wire.Diagram, error) {
 	return do[wire.Diagram](ctx, c, newRequest(http.MethodGet, nil, "lifecycles", lifecycle, "diagram").set("format", format), o)
 }
@@ -659,6 +659,12 @@ func (c *Client) ListDefinitionsPage(ctx context.Context, p Page, o ...Option) (
 // GetDefinition returns a workflow definition. Its id is name@version.
 func (c *Client) GetDefinition(ctx context.Context, id string, o ...Option) (wire.Definition, error) {
 	return do[wire.Definition](ctx, c, newRequest(http.MethodGet, nil, "workflow-definitions", id), o)
+}
+
+// GetDefinitionDiagram returns a workflow definition's diagram. The format is svg (default,
+// ""), mermaid, or layout for coordinates.
+func (c *Client) GetDefinitionDiagram(ctx context.Context, id, format string, o ...Option) (wire.Diagram, error) {
+	return do[wire.Diagram](ctx, c, newRequest(http.MethodGet, nil, "workflow-definitions", id, "diagram").set("format", format), o)
 }
 
 // StartRun starts a run. If a run was already started with the same key, the response contains

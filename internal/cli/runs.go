@@ -14,6 +14,7 @@ import (
 type runsCommand struct {
 	Define      runsDefine      `cmd:"" help:"Store a workflow definition."`
 	Definitions runsDefinitions `cmd:"" help:"List the workflow definitions of a workspace."`
+	Diagram     runsDiagram     `cmd:"" help:"Draw a workflow definition."`
 	Start       runsStart       `cmd:"" help:"Start a run."`
 	List        runsList        `cmd:"" help:"List the runs of a workspace, newest first."`
 	Show        runsShow        `cmd:"" help:"Show a run."`
@@ -91,6 +92,16 @@ func (c *runsDefinitions) Run(ctx context.Context, d *connection) error {
 		t.add(x.ID, number64(int64(len(x.Steps))), at(x.CreatedAt))
 	}
 	return d.showList(t, l.Next, err)
+}
+
+type runsDiagram struct {
+	targetFlags
+	Definition string `arg:"" help:"Definition, as name@version."`
+	Format     string `enum:"svg,mermaid,layout" default:"svg" placeholder:"FORMAT" help:"Output format: svg, mermaid, or layout (coordinates as JSON)."`
+}
+
+func (c *runsDiagram) Run(ctx context.Context, d *connection) error {
+	return d.showDiagram(d.GetDefinitionDiagram(ctx, c.Definition, c.Format, d.raw()))
 }
 
 type runsStart struct {
