@@ -69,6 +69,7 @@ func second[T any](_ T, err error) error { return err }
 // calls returns all operations, each called with all of its arguments.
 func calls(ctx context.Context, c *Client) map[string]func() error {
 	n, yes, page := int64(3), true, Page{Limit: 7, Cursor: "c"}
+	times := TimeRange{time.Unix(1, 0), time.Unix(2, 0), time.Unix(3, 0), time.Unix(4, 0)}
 	key := Key("k")
 	return map[string]func() error{
 		"appendEvents":   func() error { return second(c.AppendEvents(ctx, "p", wire.Append{}, key)) },
@@ -79,11 +80,13 @@ func calls(ctx context.Context, c *Client) map[string]func() error {
 		"searchEvents": func() error {
 			return second(c.SearchEventsPage(ctx, EventFilter{"s", "n", "c", "a", time.Unix(1, 0), time.Unix(2, 0), true}, page))
 		},
-		"listScopeKinds":   func() error { return second(c.ListScopeKindsPage(ctx, page)) },
-		"listScopes":       func() error { return second(c.ListScopesPage(ctx, "p", ScopeFilter{"p"}, page)) },
-		"putScope":         func() error { return second(c.PutScope(ctx, "p", "p", []byte(`{}`), key)) },
-		"closeStream":      func() error { return second(c.CloseStream(ctx, "p", wire.CloseStream{}, key)) },
-		"listBatches":      func() error { return second(c.ListBatchesPage(ctx, BatchFilter{"RUNNING"}, page)) },
+		"listScopeKinds": func() error { return second(c.ListScopeKindsPage(ctx, page)) },
+		"listScopes":     func() error { return second(c.ListScopesPage(ctx, "p", ScopeFilter{"p"}, page)) },
+		"putScope":       func() error { return second(c.PutScope(ctx, "p", "p", []byte(`{}`), key)) },
+		"closeStream":    func() error { return second(c.CloseStream(ctx, "p", wire.CloseStream{}, key)) },
+		"listBatches": func() error {
+			return second(c.ListBatchesPage(ctx, BatchFilter{"RUNNING", "h", "w", true, times}, page))
+		},
 		"createBatch":      func() error { return second(c.CreateBatch(ctx, wire.NewBatch{}, key)) },
 		"getBatch":         func() error { return second(c.GetBatch(ctx, "p")) },
 		"listItems":        func() error { return second(c.ListItemsPage(ctx, "p", ItemFilter{"running"}, page)) },
@@ -96,30 +99,32 @@ func calls(ctx context.Context, c *Client) map[string]func() error {
 		"listDefinitions":  func() error { return second(c.ListDefinitionsPage(ctx, page)) },
 		"getDefinition":    func() error { return second(c.GetDefinition(ctx, "p")) },
 		"startRun":         func() error { return second(c.StartRun(ctx, wire.StartRun{}, key)) },
-		"listRuns":         func() error { return second(c.ListRunsPage(ctx, RunFilter{"RUNNING", "d"}, page)) },
-		"getRun":           func() error { return second(c.GetRun(ctx, "p")) },
-		"listSteps":        func() error { return second(c.ListStepsPage(ctx, "p", page)) },
-		"readRunHistory":   func() error { return second(c.ReadRunHistoryPage(ctx, "p", page)) },
-		"cancelRun":        func() error { return second(c.CancelRun(ctx, "p", wire.Command{}, key)) },
-		"pauseRun":         func() error { return second(c.PauseRun(ctx, "p", wire.Command{}, key)) },
-		"resumeRun":        func() error { return second(c.ResumeRun(ctx, "p", wire.Command{}, key)) },
-		"retryRun":         func() error { return second(c.RetryRun(ctx, "p", wire.Command{}, key)) },
-		"signalRun":        func() error { return second(c.SignalRun(ctx, "p", wire.Signal{}, key)) },
-		"listApprovals":    func() error { return second(c.ListApprovalsPage(ctx, ApprovalFilter{"pending", "r"}, page)) },
-		"getApproval":      func() error { return second(c.GetApproval(ctx, "p")) },
-		"decideApproval":   func() error { return second(c.DecideApproval(ctx, "p", wire.Decide{}, key)) },
-		"listWallets":      func() error { return second(c.ListWalletsPage(ctx, page)) },
-		"putWallet":        func() error { return second(c.PutWallet(ctx, "p", wire.PutWallet{}, key)) },
-		"getWallet":        func() error { return second(c.GetWallet(ctx, "p")) },
-		"creditWallet":     func() error { return second(c.CreditWallet(ctx, "p", wire.Credit{}, key)) },
-		"readLedger":       func() error { return second(c.ReadLedgerPage(ctx, "p", LedgerRange{true}, page)) },
-		"auditWallet":      func() error { return second(c.AuditWallet(ctx, "p")) },
-		"getScope":         func() error { return second(c.GetScope(ctx, "p", "p", At(1))) },
-		"patchScope":       func() error { return second(c.PatchScope(ctx, "p", "p", []byte(`{}`), key)) },
-		"incScope":         func() error { return second(c.IncScope(ctx, "p", "p", wire.IncScope{}, key)) },
-		"pushScope":        func() error { return second(c.PushScope(ctx, "p", "p", wire.PushScope{}, key)) },
-		"setScopeRecord":   func() error { return second(c.SetScopeRecord(ctx, "p", "p", "p", "p", nil, key)) },
-		"deleteScope":      func() error { return second(c.DeleteScope(ctx, "p", "p", key)) },
+		"listRuns": func() error {
+			return second(c.ListRunsPage(ctx, RunFilter{"RUNNING", "d", "k", "s", "h", times}, page))
+		},
+		"getRun":         func() error { return second(c.GetRun(ctx, "p")) },
+		"listSteps":      func() error { return second(c.ListStepsPage(ctx, "p", page)) },
+		"readRunHistory": func() error { return second(c.ReadRunHistoryPage(ctx, "p", page)) },
+		"cancelRun":      func() error { return second(c.CancelRun(ctx, "p", wire.Command{}, key)) },
+		"pauseRun":       func() error { return second(c.PauseRun(ctx, "p", wire.Command{}, key)) },
+		"resumeRun":      func() error { return second(c.ResumeRun(ctx, "p", wire.Command{}, key)) },
+		"retryRun":       func() error { return second(c.RetryRun(ctx, "p", wire.Command{}, key)) },
+		"signalRun":      func() error { return second(c.SignalRun(ctx, "p", wire.Signal{}, key)) },
+		"listApprovals":  func() error { return second(c.ListApprovalsPage(ctx, ApprovalFilter{"pending", "r"}, page)) },
+		"getApproval":    func() error { return second(c.GetApproval(ctx, "p")) },
+		"decideApproval": func() error { return second(c.DecideApproval(ctx, "p", wire.Decide{}, key)) },
+		"listWallets":    func() error { return second(c.ListWalletsPage(ctx, page)) },
+		"putWallet":      func() error { return second(c.PutWallet(ctx, "p", wire.PutWallet{}, key)) },
+		"getWallet":      func() error { return second(c.GetWallet(ctx, "p")) },
+		"creditWallet":   func() error { return second(c.CreditWallet(ctx, "p", wire.Credit{}, key)) },
+		"readLedger":     func() error { return second(c.ReadLedgerPage(ctx, "p", LedgerRange{true}, page)) },
+		"auditWallet":    func() error { return second(c.AuditWallet(ctx, "p")) },
+		"getScope":       func() error { return second(c.GetScope(ctx, "p", "p", At(1))) },
+		"patchScope":     func() error { return second(c.PatchScope(ctx, "p", "p", []byte(`{}`), key)) },
+		"incScope":       func() error { return second(c.IncScope(ctx, "p", "p", wire.IncScope{}, key)) },
+		"pushScope":      func() error { return second(c.PushScope(ctx, "p", "p", wire.PushScope{}, key)) },
+		"setScopeRecord": func() error { return second(c.SetScopeRecord(ctx, "p", "p", "p", "p", nil, key)) },
+		"deleteScope":    func() error { return second(c.DeleteScope(ctx, "p", "p", key)) },
 		"deleteScopeRecord": func() error {
 			return second(c.DeleteScopeRecord(ctx, "p", "p", "p", "p", key))
 		},
@@ -145,7 +150,7 @@ func calls(ctx context.Context, c *Client) map[string]func() error {
 		"listLifecycles":       func() error { return second(c.ListLifecyclesPage(ctx, page)) },
 		"getLifecycle":         func() error { return second(c.GetLifecycle(ctx, "p")) },
 		"createEntity":         func() error { return second(c.CreateEntity(ctx, "p", wire.NewEntity{}, key)) },
-		"listEntities":         func() error { return second(c.ListEntitiesPage(ctx, "p", EntityFilter{"s"}, page)) },
+		"listEntities":         func() error { return second(c.ListEntitiesPage(ctx, "p", EntityFilter{"s", times}, page)) },
 		"getEntity":            func() error { return second(c.GetEntity(ctx, "p", "p", At(1))) },
 		"readEntityHistory":    func() error { return second(c.ReadEntityHistoryPage(ctx, "p", "p", page)) },
 		"listRefusals":         func() error { return second(c.ListRefusalsPage(ctx, "p", "p", page)) },
@@ -159,7 +164,7 @@ func calls(ctx context.Context, c *Client) map[string]func() error {
 		"settleClaim":          func() error { return second(c.SettleClaim(ctx, "p", wire.Settle{}, key)) },
 		"releaseClaim":         func() error { return second(c.ReleaseClaim(ctx, "p", wire.Release{}, key)) },
 		"journalEffect":        func() error { return second(c.JournalEffect(ctx, "p", wire.EffectCall{}, key)) },
-		"listOperations":       func() error { return second(c.ListOperationsPage(ctx, OperationFilter{"due"}, page)) },
+		"listOperations":       func() error { return second(c.ListOperationsPage(ctx, OperationFilter{"due", "h"}, page)) },
 		"acknowledgeContradictions": func() error {
 			return second(c.AcknowledgeContradictions(ctx, "p", wire.Acknowledge{Contradictions: []string{"c"}}, key))
 		},
@@ -190,6 +195,7 @@ func calls(ctx context.Context, c *Client) map[string]func() error {
 			return second(c.ListAuditPage(ctx, AuditFilter{"a", "b", "c", time.UnixMilli(1), time.UnixMilli(2)}, page))
 		},
 		"runMaintenance": func() error { return second(c.RunMaintenance(ctx, key)) },
+		"search":         func() error { return second(c.Search(ctx, "i1", "entity")) },
 		"getOverview":    func() error { return second(c.GetOverview(ctx)) },
 		"countEntities":  func() error { return second(c.CountEntities(ctx, "p")) },
 		"listNodes":      func() error { return second(c.ListNodesPage(ctx, page)) },
@@ -281,7 +287,7 @@ func TestIteratorsAskForPages(t *testing.T) {
 		"reactions":                            func() error { return each(c.ListReactions(ctx)) },
 		"reactions/%2A/streams?stream=a":       func() error { return each(c.ListPositions(ctx, "*", PositionFilter{Pattern: "a"})) },
 		"lifecycles":                           func() error { return each(c.ListLifecycles(ctx)) },
-		"lifecycles/p/entities?status=s":       func() error { return each(c.ListEntities(ctx, "p", EntityFilter{"s"})) },
+		"lifecycles/p/entities?status=s":       func() error { return each(c.ListEntities(ctx, "p", EntityFilter{Status: "s"})) },
 		"lifecycles/p/entities/%2E%2E/history": func() error { return each(c.ReadEntityHistory(ctx, "p", "..")) },
 		"claims?state=due":                     func() error { return each(c.ListClaims(ctx, ClaimFilter{"due"})) },
 		"operations":                           func() error { return each(c.ListOperations(ctx, OperationFilter{})) },

@@ -216,6 +216,7 @@ func (a *API) addRoutes() {
 	a.auditRoutes()
 	a.requestRoutes()
 	a.overviewRoutes()
+	a.findRoutes()
 }
 
 // ServeHTTP serves one request.

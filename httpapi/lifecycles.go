@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/httpapi/internal/shapes"
 	"github.com/holdfast-go/holdfast/httpapi/internal/table"
+	"github.com/holdfast-go/holdfast/internal/entities"
 	"github.com/holdfast-go/holdfast/internal/events"
 	"github.com/holdfast-go/holdfast/internal/idempotency"
 	"github.com/holdfast-go/holdfast/internal/lifecycleengine"
@@ -35,7 +36,7 @@ func (a *API) lifecycleRoutes() {
 	add(a, route{Method: http.MethodPost, Path: "lifecycles/{name}/entities", ID: "createEntity", Tag: "lifecycles", Summary: "Create an entity.",
 		Roles: operators, Status: http.StatusCreated, Idempotency: table.InCommand,
 		More: "Without an id and without a key, each call creates a new entity."}, createEntity)
-	add(a, route{Method: http.MethodGet, Path: "lifecycles/{name}/entities", ID: "listEntities", Tag: "lifecycles", Summary: "List a lifecycle's entities.", Roles: readers, Filter: "EntityFilter"}, listEntities)
+	add(a, route{Method: http.MethodGet, Path: "lifecycles/{name}/entities", ID: "listEntities", Tag: "lifecycles", Summary: "List a lifecycle's entities, in the order of their ids.", Roles: readers, Filter: "EntityFilter", More: searches}, listEntities)
 	add(a, route{Method: http.MethodGet, Path: entity, ID: "getEntity", Tag: "lifecycles", Summary: "Show an entity.", Roles: readers}, getEntity)
 	add(a, route{Method: http.MethodGet, Path: entity + "/history", ID: "readEntityHistory", Tag: "lifecycles", Summary: "Read an entity's history.", Roles: readers,
 		More: "Events are in order, oldest first."}, readEntityHistory)
@@ -153,6 +154,7 @@ func createEntity(c *call, in *createEntityIn) (wire.Entity, error) {
 type listEntitiesIn struct {
 	Name   string `path:"name"`
 	Status string `query:"status" doc:"Only entities with this status."`
+	ranged
 	paged
 }
 
@@ -162,8 +164,13 @@ func listEntities(c *call, in *listEntitiesIn) (wire.List[wire.Entity], error) {
 	if err != nil {
 		return none, err
 	}
-	return list(c, in.paged, func(ctx context.Context, after string, limit int) ([]rawEntity, error) {
-		return l.List(ctx, c.api.engine, in.Status, after, limit)
+	times, err := in.times()
+	if err != nil {
+		return none, err
+	}
+	f := entities.Filter{Status: in.Status, Times: times}
+	return search(c, in.paged, func(ctx context.Context, after string, limit int) ([]store.Found[rawEntity], error) {
+		return l.List(ctx, c.api.engine, f, after, limit)
 	}, func(e rawEntity) wire.Entity { return shapes.Entity(in.Name, e) }, func(e rawEntity) string { return e.ID })
 }
 

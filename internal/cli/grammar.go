@@ -59,6 +59,7 @@ type grammar struct {
 	Scope    scopeCommand    `cmd:"" help:"Read and change scopes (versioned state): kinds, list, get, put, patch, inc, push, set, delete, watch."`
 	Webhooks webhooksCommand `cmd:"" help:"Manage webhooks: list, create, rotate, delete."`
 
+	Search   searchCommand   `cmd:"" help:"Find objects by the beginning of their ids, keys or names."`
 	Inbox    inboxCommand    `cmd:"" help:"List what needs a person or is stuck."`
 	Overview overviewCommand `cmd:"" help:"Count what a workspace has."`
 	Nodes    nodesCommand    `cmd:"" help:"List the nodes that run on the database."`

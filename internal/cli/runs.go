@@ -136,10 +136,14 @@ type runsList struct {
 	pageFlags
 	Status     string `setting:"-" placeholder:"STATUS" help:"List only runs with this status, such as FAILED."`
 	Definition string `setting:"-" placeholder:"ID" help:"List only runs of this definition, as name@version."`
+	RunKey     string `setting:"-" placeholder:"KEY" help:"List only the run with this run key."`
+	Step       string `setting:"-" placeholder:"NAME" help:"List only runs whose current step has this name."`
+	Handler    string `setting:"-" placeholder:"NAME" help:"List only runs whose current step has this handler."`
+	timeFlags
 }
 
 func (c *runsList) Run(ctx context.Context, d *connection) error {
-	l, err := d.ListRunsPage(ctx, client.RunFilter{Status: c.Status, Definition: c.Definition}, c.page(), d.raw())
+	l, err := d.ListRunsPage(ctx, client.RunFilter{Status: c.Status, Definition: c.Definition, Key: c.RunKey, Step: c.Step, Handler: c.Handler, TimeRange: c.times()}, c.page(), d.raw())
 	t := &table{heads: []string{"RUN", "DEFINITION", "STATUS", "VERSION", "STEP", "RUN KEY", "CREATED", "ERROR"}}
 	for _, r := range l.Items {
 		t.add(r.ID, r.DefinitionID, r.Status, number64(r.Version), text(r.CurrentStepName), text(r.IdempotencyKey), at(r.CreatedAt), text(r.Error))
