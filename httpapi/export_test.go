@@ -13,6 +13,9 @@ import (
 // SearchScan is small in tests, so that searches run several statements.
 const SearchScan = 3
 
+// SearchedRows is how many rows a page of a search reads in tests.
+const SearchedRows = maxRowSearches * SearchScan
+
 func init() { store.SearchScan = SearchScan }
 
 // On returns an API of an engine that is open already.

@@ -337,7 +337,7 @@ func (f *finder) operations() ([]wire.Match, error) {
 		return getOperation(f.call, &operationIn{ID: id})
 	},
 		func(ctx context.Context, after string, limit int) (all []wire.Operation, err error) {
-			found, err := lifecycleengine.Operations(ctx, f.api.engine, "", after, limit)
+			found, err := lifecycleengine.OperationsWith(ctx, f.api.engine, "", after, limit, func(lifecycleengine.Operation) bool { return false })
 			for _, x := range found {
 				all = append(all, operationOf(f.call, x.Operation, nil))
 			}

@@ -156,7 +156,7 @@ func listedIDs[T any](d *testAPI, path string, id func(T) string) string {
 // a bounded number of rows, so it may be empty and still have a next one.
 func TestListsAreSearched(t *testing.T) {
 	eachTestAPI(t, elsewhere, func(t *testing.T, d *testAPI) {
-		const perPage = 20 * httpapi.SearchScan // rows that a page reads
+		const perPage = httpapi.SearchedRows
 		for i := range perPage + 10 {
 			status := "open"
 			if i == perPage+5 {

@@ -42,7 +42,7 @@ func listOperations(c *call, in *listOperationsIn) (wire.List[wire.Operation], e
 		return wire.List[wire.Operation]{}, err
 	}
 	l := &operationList{call: c, page: p, handler: in.Handler}
-	for range maxSearches {
+	for range maxRowSearches {
 		err = l.read(in.State)
 		if err != nil || in.Handler == "" || l.next == "" || len(l.all) >= p.limit || p.budget.Spent() {
 			break
@@ -68,9 +68,12 @@ func (l *operationList) read(state string) error {
 	}
 }
 
+// wants reports whether operations of a handler are listed.
+func (l *operationList) wants(handler string) bool { return l.handler == "" || l.handler == handler }
+
 // add adds an operation to the page.
 func (l *operationList) add(w wire.Operation) {
-	if w.ID != "" && (l.handler == "" || w.Handler == l.handler) {
+	if w.ID != "" && l.wants(w.Handler) {
 		l.all = append(l.all, w)
 	}
 }
@@ -107,8 +110,11 @@ func readPart[T any](l *operationList, after string, read func(ctx context.Conte
 
 func (l *operationList) entities(state, after string) error {
 	err := readPart(l, after, func(ctx context.Context, after string, limit int) ([]lifecycleengine.Pending, error) {
-		return lifecycleengine.Operations(ctx, l.api.engine, state, after, limit)
+		return lifecycleengine.OperationsWith(ctx, l.api.engine, state, after, limit, func(o lifecycleengine.Operation) bool { return l.wants(l.handlerOf(o)) })
 	}, func(x lifecycleengine.Pending) string { return x.ID }, func(ctx context.Context, x lifecycleengine.Pending) (wire.Operation, error) {
+		if !l.wants(l.handlerOf(x.Operation)) {
+			return wire.Operation{}, nil
+		}
 		return l.addContradictions(ctx, operationOf(l.call, x.Operation, x.Effects))
 	})
 	if err != nil || l.next != "" {
@@ -124,6 +130,9 @@ func (l *operationList) steps(state, after string) error {
 	err := readPart(l, after, func(ctx context.Context, after string, limit int) ([]runengine.ClaimedStep, error) {
 		return runengine.Uncertain(ctx, l.api.engine, after, limit)
 	}, func(x runengine.ClaimedStep) string { return x.Operation() }, func(ctx context.Context, x runengine.ClaimedStep) (wire.Operation, error) {
+		if !l.wants(x.Step.Handler) {
+			return wire.Operation{}, nil
+		}
 		w, err := l.stepOperation(ctx, &x, "uncertain")
 		if err != nil {
 			return w, err

@@ -145,8 +145,12 @@ func list[T, W any](c *call, from paged, read func(ctx context.Context, after st
 	return listed(c, all, next), err
 }
 
-// maxSearches is how many statements a page of a search runs, if it does not fill up before.
-const maxSearches = 20
+// maxSearches is how many statements a page of a search for events runs, if it does not fill up before. Rows of objects are wider:
+// 10,000 of them take about 50 ms on SQLite.
+const (
+	maxSearches    = 20
+	maxRowSearches = 10
+)
 
 // search is [list] for a search in the database ([store.Found]): a page may be short, or even empty, and still have a next.
 func search[T, W any](c *call, from paged, read func(ctx context.Context, after string, limit int) ([]store.Found[T], error), show func(T) W, key func(T) string) (wire.List[W], error) {
@@ -156,7 +160,7 @@ func search[T, W any](c *call, from paged, read func(ctx context.Context, after 
 	}
 	var all []W
 	ctx := p.budget.In(c.ctx())
-	for range maxSearches {
+	for range maxRowSearches {
 		n := p.budget.Rows(p.limit - len(all))
 		found, err := read(ctx, p.after, n)
 		if err != nil {

@@ -25,6 +25,7 @@ type Pending struct {
 type listArgs struct {
 	phase, from, upto, behind string
 	limit                     int
+	effects                   func(Operation) bool // of which operations effects are read; nil for all
 }
 
 var listVerb = store.NewVerb(store.Decl{Name: "operations.list", Lane: store.Read}, nil,
@@ -39,6 +40,11 @@ var listVerb = store.NewVerb(store.Decl{Name: "operations.list", Lane: store.Rea
 
 // Operations returns the operations of the context's workspace that have not ended; lifecycle.ListOperations documents it.
 func Operations(ctx context.Context, d store.Doer, phase, behind string, limit int) ([]Pending, error) {
+	return OperationsWith(ctx, d, phase, behind, limit, nil)
+}
+
+// OperationsWith is [Operations], and reads effects only of some operations: each takes a statement.
+func OperationsWith(ctx context.Context, d store.Doer, phase, behind string, limit int, effects func(Operation) bool) ([]Pending, error) {
 	switch phase {
 	case "", string(entities.Held), string(entities.Due), string(entities.Uncertain):
 	default:
@@ -47,7 +53,7 @@ func Operations(ctx context.Context, d store.Doer, phase, behind string, limit i
 	if limit <= 0 || limit > 1000 {
 		limit = 100
 	}
-	return listPending(ctx, d, listArgs{phase: phase, from: behind, upto: store.Last, behind: behind, limit: limit})
+	return listPending(ctx, d, listArgs{phase: phase, from: behind, upto: store.Last, behind: behind, limit: limit, effects: effects})
 }
 
 // Find returns an operation that has not ended, or [holdfast.ErrNotFound].
@@ -71,6 +77,10 @@ func listPending(ctx context.Context, d store.Doer, a listArgs) ([]Pending, erro
 	all := make([]Pending, 0, len(open))
 	for _, o := range open {
 		p := Pending{Operation: *operationOf(o)}
+		if a.effects != nil && !a.effects(p.Operation) {
+			all = append(all, p)
+			continue
+		}
 		list, failed := effects.List(store.Whole(ctx), d, at, p.ID)
 		if failed != nil {
 			return nil, failed

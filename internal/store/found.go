@@ -17,11 +17,6 @@ type Found[T any] struct {
 	Edge   bool
 }
 
-// EachFound scans the rows of a search: the two flags, then the columns of the row.
-func EachFound[T any](dest func(*T) []any) func(*[]Found[T], Row) error {
-	return Each(func(f *Found[T]) []any { return append([]any{&f.Wanted, &f.Edge}, dest(&f.Row)...) })
-}
-
 // HasMore reports whether there may be more behind the rows that a search for limit rows has returned.
 func HasMore[T any](found []Found[T], limit int) bool {
 	return len(found) > 0 && (len(found) == limit || found[len(found)-1].Edge)
