@@ -175,13 +175,13 @@ func (c *Client) ListLifecyclesPage(ctx context.Context, p Page, o ...Option) (w
 	return do[wire.List[wire.Lifecycle]](ctx, c, list(p, "lifecycles"), o)
 }
 
-// GetLifecycle returns a lifecycle's config.
-func (c *Client) GetLifecycle(ctx context.Context, name string, o ...Option) (wire.Lifecycle, error) {
-	return do[wire.Lifecycle](ctx, c, newRequest(http.MethodGet, nil, "lifecycles", name), o)
+// GetLifecycle returns a lifecycle's config, origin, janitor and lint warnings.
+func (c *Client) GetLifecycle(ctx context.Context, name string, o ...Option) (wire.LifecycleDetails, error) {
+	return do[wire.LifecycleDetails](ctx, c, newRequest(http.MethodGet, nil, "lifecycles", name), o)
 }
 
-// GetLifecycleDiagram returns a lifecycle's diagram. The format is svg (default, "") or
-// mermaid.
+// GetLifecycleDiagram returns a lifecycle's diagram. The format is svg (default, ""), mermaid,
+// or layout for coordinates.
 func (c *Client) GetLifecycleDiagram(ctx context.Context, lifecycle, format string, o ...Option) (wire.Diagram, error) {
 	return do[wire.Diagram](ctx, c, newRequest(http.MethodGet, nil, "lifecycles", lifecycle, "diagram").set("format", format), o)
 }
@@ -192,14 +192,16 @@ func (c *Client) CreateEntity(ctx context.Context, lifecycle string, in wire.New
 	return do[wire.Entity](ctx, c, newRequest(http.MethodPost, in, "lifecycles", lifecycle, "entities"), o)
 }
 
-// ListEntities lists a lifecycle's entities.
+// ListEntities lists a lifecycle's entities, in the order of their ids. With a filter, a page
+// may have few items, or none, and still a next one.
 func (c *Client) ListEntities(ctx context.Context, lifecycle string, f EntityFilter) iter.Seq2[wire.Entity, error] {
 	return pages(func(p Page) (wire.List[wire.Entity], error) { return c.ListEntitiesPage(ctx, lifecycle, f, p) })
 }
 
-// ListEntitiesPage lists a page of a lifecycle's entities.
+// ListEntitiesPage lists a page of a lifecycle's entities, in the order of their ids. With a
+// filter, a page may have few items, or none, and still a next one.
 func (c *Client) ListEntitiesPage(ctx context.Context, lifecycle string, f EntityFilter, p Page, o ...Option) (wire.List[wire.Entity], error) {
-	return do[wire.List[wire.Entity]](ctx, c, list(p, "lifecycles", lifecycle, "entities").set("status", f.Status), o)
+	return do[wire.List[wire.Entity]](ctx, c, list(p, "lifecycles", lifecycle, "entities").set("status", f.Status).set("since", f.Since).set("until", f.Until).set("updatedSince", f.UpdatedSince).set("updatedUntil", f.UpdatedUntil), o)
 }
 
 // GetEntity returns an entity.
@@ -295,7 +297,7 @@ func (c *Client) ListOperations(ctx context.Context, f OperationFilter) iter.Seq
 // ListOperationsPage lists a page of operations that have not ended, and operations with
 // contradictions.
 func (c *Client) ListOperationsPage(ctx context.Context, f OperationFilter, p Page, o ...Option) (wire.List[wire.Operation], error) {
-	return do[wire.List[wire.Operation]](ctx, c, list(p, "operations").set("state", f.State), o)
+	return do[wire.List[wire.Operation]](ctx, c, list(p, "operations").set("state", f.State).set("handler", f.Handler), o)
 }
 
 // ResolveOperation resolves an uncertain operation.
@@ -583,14 +585,16 @@ func (c *Client) DeleteScopeRecord(ctx context.Context, kind, id, field, key str
 	return do[wire.ChangedScope](ctx, c, newRequest(http.MethodDelete, nil, "scopes", kind, id, "records", field, key), o)
 }
 
-// ListBatches lists the workspace's batches.
+// ListBatches lists the workspace's batches, in the order of their ids. With a filter, a page
+// may have few items, or none, and still a next one.
 func (c *Client) ListBatches(ctx context.Context, f BatchFilter) iter.Seq2[wire.Batch, error] {
 	return pages(func(p Page) (wire.List[wire.Batch], error) { return c.ListBatchesPage(ctx, f, p) })
 }
 
-// ListBatchesPage lists a page of the workspace's batches.
+// ListBatchesPage lists a page of the workspace's batches, in the order of their ids. With a
+// filter, a page may have few items, or none, and still a next one.
 func (c *Client) ListBatchesPage(ctx context.Context, f BatchFilter, p Page, o ...Option) (wire.List[wire.Batch], error) {
-	return do[wire.List[wire.Batch]](ctx, c, list(p, "batches").set("status", f.Status), o)
+	return do[wire.List[wire.Batch]](ctx, c, list(p, "batches").set("status", f.Status).set("handler", f.Handler).set("wallet", f.Wallet).set("backward", f.Backward).set("since", f.Since).set("until", f.Until).set("updatedSince", f.UpdatedSince).set("updatedUntil", f.UpdatedUntil), o)
 }
 
 // CreateBatch creates a batch of items paid from a wallet.
@@ -661,20 +665,28 @@ func (c *Client) GetDefinition(ctx context.Context, id string, o ...Option) (wir
 	return do[wire.Definition](ctx, c, newRequest(http.MethodGet, nil, "workflow-definitions", id), o)
 }
 
+// GetDefinitionDiagram returns a workflow definition's diagram. The format is svg (default,
+// ""), mermaid, or layout for coordinates.
+func (c *Client) GetDefinitionDiagram(ctx context.Context, id, format string, o ...Option) (wire.Diagram, error) {
+	return do[wire.Diagram](ctx, c, newRequest(http.MethodGet, nil, "workflow-definitions", id, "diagram").set("format", format), o)
+}
+
 // StartRun starts a run. If a run was already started with the same key, the response contains
 // that run. The key is the idempotencyKey in the request body.
 func (c *Client) StartRun(ctx context.Context, in wire.StartRun, o ...Option) (wire.StartedRun, error) {
 	return do[wire.StartedRun](ctx, c, newRequest(http.MethodPost, in, "workflow-runs"), o)
 }
 
-// ListRuns lists the workspace's runs, newest first.
+// ListRuns lists the workspace's runs, newest first. With a filter, a page may have few items,
+// or none, and still a next one.
 func (c *Client) ListRuns(ctx context.Context, f RunFilter) iter.Seq2[wire.Run, error] {
 	return pages(func(p Page) (wire.List[wire.Run], error) { return c.ListRunsPage(ctx, f, p) })
 }
 
-// ListRunsPage lists a page of the workspace's runs, newest first.
+// ListRunsPage lists a page of the workspace's runs, newest first. With a filter, a page may
+// have few items, or none, and still a next one.
 func (c *Client) ListRunsPage(ctx context.Context, f RunFilter, p Page, o ...Option) (wire.List[wire.Run], error) {
-	return do[wire.List[wire.Run]](ctx, c, list(p, "workflow-runs").set("status", f.Status).set("definitionId", f.Definition), o)
+	return do[wire.List[wire.Run]](ctx, c, list(p, "workflow-runs").set("status", f.Status).set("definitionId", f.Definition).set("key", f.Key).set("step", f.Step).set("handler", f.Handler).set("since", f.Since).set("until", f.Until).set("updatedSince", f.UpdatedSince).set("updatedUntil", f.UpdatedUntil), o)
 }
 
 // GetRun returns a run.
@@ -899,4 +911,12 @@ func (c *Client) ListBulkMembersPage(ctx context.Context, id string, f BulkMembe
 // CancelBulk cancels a bulk: no further member is acted on. What was done is not undone.
 func (c *Client) CancelBulk(ctx context.Context, id string, o ...Option) (wire.Bulk, error) {
 	return do[wire.Bulk](ctx, c, newRequest(http.MethodPost, nil, "bulk", id, "cancel"), o)
+}
+
+// Search finds objects by the beginning of their ids, keys or names. The search is
+// case-sensitive. It returns up to 10 objects of each kind, exact matches first. A kind can be
+// given, or several separated by commas. Requests are found by their whole idempotency key,
+// and by admins only.
+func (c *Client) Search(ctx context.Context, q, kind string, o ...Option) (wire.Matches, error) {
+	return do[wire.Matches](ctx, c, newRequest(http.MethodGet, nil, "search").set("q", q).set("kind", kind), o)
 }

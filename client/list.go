@@ -21,10 +21,21 @@ type Page struct {
 }
 
 // EntityFilter selects entities. The zero value selects all.
-type EntityFilter struct{ Status string }
+type EntityFilter struct {
+	Status string
+	TimeRange
+}
 
-// BatchFilter selects batches.
-type BatchFilter struct{ Status string }
+// BatchFilter selects batches. Backward lists the last id first; generated ids are ordered by time.
+type BatchFilter struct {
+	Status, Handler, Wallet string
+	Backward                bool
+	TimeRange
+}
+
+// TimeRange selects objects by when they were created (Since, Until) and changed last: from a time on, before another. The zero
+// time means no limit.
+type TimeRange struct{ Since, Until, UpdatedSince, UpdatedUntil time.Time }
 
 // ItemFilter selects items of a batch.
 type ItemFilter struct{ State string }
@@ -34,7 +45,7 @@ type ClaimFilter struct{ Phase string }
 
 // OperationFilter selects operations by state: held, due, uncertain, contradicted or lost. The zero value selects the
 // operations of entities, uncertain steps and contradictions; only "lost" selects lost hand-outs.
-type OperationFilter struct{ State string }
+type OperationFilter struct{ State, Handler string }
 
 // PositionFilter selects positions of a reaction.
 type PositionFilter struct {
@@ -42,8 +53,11 @@ type PositionFilter struct {
 	Blocked *bool
 }
 
-// RunFilter selects runs.
-type RunFilter struct{ Status, Definition string }
+// RunFilter selects runs. Step is the name of the current step, and Handler is its handler.
+type RunFilter struct {
+	Status, Definition, Key, Step, Handler string
+	TimeRange
+}
 
 // ApprovalFilter selects approvals.
 type ApprovalFilter struct{ Status, Run string }

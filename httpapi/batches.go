@@ -18,7 +18,7 @@ import (
 )
 
 func (a *API) batchRoutes() {
-	add(a, route{Method: http.MethodGet, Path: "batches", ID: "listBatches", Tag: "batches", Summary: "List the workspace's batches.", Roles: readers, Filter: "BatchFilter"}, listBatches)
+	add(a, route{Method: http.MethodGet, Path: "batches", ID: "listBatches", Tag: "batches", Summary: "List the workspace's batches, in the order of their ids.", Roles: readers, Filter: "BatchFilter", More: searches}, listBatches)
 	add(a, route{Method: http.MethodPost, Path: "batches", ID: "createBatch", Tag: "batches", Summary: "Create a batch of items paid from a wallet.", Roles: operators, Status: http.StatusCreated, Idempotency: table.InTx}, createBatch)
 	add(a, route{Method: http.MethodGet, Path: "batches/{id}", ID: "getBatch", Tag: "batches", Summary: "Show a batch.", Roles: readers}, getBatch)
 	add(a, route{Method: http.MethodGet, Path: "batches/{id}/items", ID: "listItems", Tag: "batches", Summary: "List a batch's items.", Roles: readers, Filter: "ItemFilter"}, listItems)
@@ -40,12 +40,21 @@ func batchOf(b batchengine.Batch) wire.Batch {
 
 type listBatchesIn struct {
 	paged
-	Status string `query:"status" doc:"List only batches with this status."`
+	Status   string `query:"status" doc:"List only batches with this status."`
+	Handler  string `query:"handler" doc:"List only batches of this handler."`
+	Wallet   string `query:"wallet" doc:"List only batches that are paid from this wallet."`
+	Backward bool   `query:"backward" doc:"List the last id first. Generated ids are ordered by time, so their batches come newest first."`
+	ranged
 }
 
 func listBatches(c *call, in *listBatchesIn) (wire.List[wire.Batch], error) {
-	return list(c, in.paged, func(ctx context.Context, after string, limit int) ([]batchengine.Batch, error) {
-		return batchengine.List(ctx, c.doer(), after, in.Status, limit)
+	times, err := in.times()
+	if err != nil {
+		return wire.List[wire.Batch]{}, err
+	}
+	f := batchengine.Filter{Status: in.Status, Handler: in.Handler, Wallet: in.Wallet, Times: times}
+	return search(c, in.paged, func(ctx context.Context, after string, limit int) ([]store.Found[batchengine.Batch], error) {
+		return batchengine.List(ctx, c.doer(), f, in.Backward, after, limit)
 	}, batchOf, func(b batchengine.Batch) string { return b.ID })
 }
 

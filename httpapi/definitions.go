@@ -27,6 +27,8 @@ func (a *API) definitionRoutes() {
 	add(a, route{Method: http.MethodGet, Path: "workflow-definitions", ID: "listDefinitions", Tag: "runs", Summary: "List the workspace's workflow definitions.", Roles: readers}, listDefinitions)
 	add(a, route{Method: http.MethodGet, Path: "workflow-definitions/{id}", ID: "getDefinition", Tag: "runs", Summary: "Show a workflow definition.", Roles: readers,
 		More: "Its id is name@version."}, getDefinition)
+	add(a, route{Method: http.MethodGet, Path: "workflow-definitions/{id}/diagram", ID: "getDefinitionDiagram", Tag: "runs", Summary: "Show a workflow definition's diagram.", Roles: readers, SVG: true,
+		More: diagramFormats}, getDefinitionDiagram)
 }
 
 // definitionOf converts a stored definition.

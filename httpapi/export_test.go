@@ -11,7 +11,16 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/httpapi/internal/table"
 	"github.com/holdfast-go/holdfast/internal/keys"
+	"github.com/holdfast-go/holdfast/internal/store"
 )
+
+// SearchScan is small in tests, so that searches run several statements.
+const SearchScan = 3
+
+// SearchedRows is how many rows a page of a search reads in tests.
+const SearchedRows = maxRowSearches * SearchScan
+
+func init() { store.SearchScan = SearchScan }
 
 // On returns an API of an engine that is open already.
 func On(hf *holdfast.Engine, o Options) *API {

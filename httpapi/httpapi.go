@@ -223,6 +223,7 @@ func (a *API) addRoutes() {
 	a.overviewRoutes()
 	a.liveRoutes()
 	a.bulkRoutes()
+	a.findRoutes()
 }
 
 // ServeHTTP serves one request.

@@ -1,11 +1,9 @@
 package httpapi
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
-	"io"
 	"net/http"
 	"net/url"
 	"strings"
@@ -14,9 +12,9 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/httpapi/internal/shapes"
 	"github.com/holdfast-go/holdfast/httpapi/internal/table"
+	"github.com/holdfast-go/holdfast/internal/entities"
 	"github.com/holdfast-go/holdfast/internal/events"
 	"github.com/holdfast-go/holdfast/internal/idempotency"
-	"github.com/holdfast-go/holdfast/internal/lifecycleconfig"
 	"github.com/holdfast-go/holdfast/internal/lifecycleengine"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/strictjson"
@@ -32,13 +30,13 @@ type (
 func (a *API) lifecycleRoutes() {
 	const entity = "lifecycles/{name}/entities/{id}"
 	add(a, route{Method: http.MethodGet, Path: "lifecycles", ID: "listLifecycles", Tag: "lifecycles", Summary: "List the workspace's lifecycles.", Roles: readers}, listLifecycles)
-	add(a, route{Method: http.MethodGet, Path: "lifecycles/{name}", ID: "getLifecycle", Tag: "lifecycles", Summary: "Show a lifecycle's config.", Roles: readers}, getLifecycle)
+	add(a, route{Method: http.MethodGet, Path: "lifecycles/{name}", ID: "getLifecycle", Tag: "lifecycles", Summary: "Show a lifecycle's config, origin, janitor and lint warnings.", Roles: readers}, getLifecycle)
 	add(a, route{Method: http.MethodGet, Path: "lifecycles/{name}/diagram", ID: "getLifecycleDiagram", Tag: "lifecycles", Summary: "Show a lifecycle's diagram.", Roles: readers, SVG: true,
-		More: `The format is svg (default, "") or mermaid.`}, getLifecycleDiagram)
+		More: diagramFormats}, getLifecycleDiagram)
 	add(a, route{Method: http.MethodPost, Path: "lifecycles/{name}/entities", ID: "createEntity", Tag: "lifecycles", Summary: "Create an entity.",
 		Roles: operators, Status: http.StatusCreated, Idempotency: table.InCommand,
 		More: "Without an id and without a key, each call creates a new entity."}, createEntity)
-	add(a, route{Method: http.MethodGet, Path: "lifecycles/{name}/entities", ID: "listEntities", Tag: "lifecycles", Summary: "List a lifecycle's entities.", Roles: readers, Filter: "EntityFilter"}, listEntities)
+	add(a, route{Method: http.MethodGet, Path: "lifecycles/{name}/entities", ID: "listEntities", Tag: "lifecycles", Summary: "List a lifecycle's entities, in the order of their ids.", Roles: readers, Filter: "EntityFilter", More: searches}, listEntities)
 	add(a, route{Method: http.MethodGet, Path: entity, ID: "getEntity", Tag: "lifecycles", Summary: "Show an entity.", Roles: readers}, getEntity)
 	add(a, route{Method: http.MethodGet, Path: entity + "/history", ID: "readEntityHistory", Tag: "lifecycles", Summary: "Read an entity's history.", Roles: readers,
 		More: "Events are in order, oldest first."}, readEntityHistory)
@@ -110,52 +108,21 @@ type lifecycleIn struct {
 	Name string `path:"name"`
 }
 
-func getLifecycle(c *call, in *lifecycleIn) (wire.Lifecycle, error) {
+func getLifecycle(c *call, in *lifecycleIn) (w wire.LifecycleDetails, err error) {
 	l, err := c.lifecycle(in.Name)
 	if err != nil {
-		return wire.Lifecycle{}, err
+		return w, err
 	}
-	return lifecycleOf(c, l)
-}
-
-type getLifecycleDiagramIn struct {
-	Name   string `path:"name"`
-	Format string `query:"format" doc:"svg (default) or mermaid."`
-}
-
-// getLifecycleDiagram returns the diagram of a lifecycle: as JSON or, if the caller accepts images, as
-// SVG.
-func getLifecycleDiagram(c *call, in *getLifecycleDiagramIn) (wire.Diagram, error) {
-	d := wire.Diagram{Format: cmp.Or(in.Format, "svg")}
-	if d.Format != "svg" && d.Format != "mermaid" {
-		return d, fault.New(fault.Validation, "format must be svg or mermaid, got %q", d.Format)
+	if w.Lifecycle, err = lifecycleOf(c, l); err != nil {
+		return w, err
 	}
-	l, err := c.lifecycle(in.Name)
-	if err != nil {
-		return d, err
+	d, err := lifecycleengine.DetailsOf(c.ctx(), c.api.engine, in.Name)
+	if w.Origin = "program"; d.Published {
+		w.Origin = "published"
 	}
-	config, violations := lifecycleconfig.Parse(l.Source())
-	if len(violations) > 0 {
-		return d, fault.New(fault.Conflict, "the lifecycle cannot be drawn, because its config is invalid: %s", violations[0].Message)
-	}
-	if d.Format == "mermaid" {
-		d.Diagram = config.Mermaid()
-		return d, nil
-	}
-	d.Diagram = config.SVG()
-	if c.accepts("image/svg+xml") || c.accepts("text/html") {
-		c.done = true
-		h := c.w.Header()
-		h.Set("Content-Type", "image/svg+xml")
-		h.Set("Cache-Control", "no-store")
-		h.Set("X-Content-Type-Options", "nosniff")
-		h.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'")
-		c.w.WriteHeader(http.StatusOK)
-		if c.r.Method != http.MethodHead {
-			_, _ = io.WriteString(c.w, d.Diagram) // a failed write means that the client has disconnected
-		}
-	}
-	return d, nil
+	w.Janitor = wire.LifecycleJanitor{Kind: d.Janitor, EveryMs: wire.Millis(d.Every.Milliseconds()), StuckAfterMs: wire.Millis(d.StuckAfter.Milliseconds())}
+	w.Warnings = violationsOf(d.Warnings)
+	return w, err
 }
 
 type createEntityIn struct {
@@ -187,6 +154,7 @@ func createEntity(c *call, in *createEntityIn) (wire.Entity, error) {
 type listEntitiesIn struct {
 	Name   string `path:"name"`
 	Status string `query:"status" doc:"Only entities with this status."`
+	ranged
 	paged
 }
 
@@ -196,8 +164,13 @@ func listEntities(c *call, in *listEntitiesIn) (wire.List[wire.Entity], error) {
 	if err != nil {
 		return none, err
 	}
-	return list(c, in.paged, func(ctx context.Context, after string, limit int) ([]rawEntity, error) {
-		return l.List(ctx, c.api.engine, in.Status, after, limit)
+	times, err := in.times()
+	if err != nil {
+		return none, err
+	}
+	f := entities.Filter{Status: in.Status, Times: times}
+	return search(c, in.paged, func(ctx context.Context, after string, limit int) ([]store.Found[rawEntity], error) {
+		return l.List(ctx, c.api.engine, f, after, limit)
 	}, func(e rawEntity) wire.Entity { return shapes.Entity(in.Name, e) }, func(e rawEntity) string { return e.ID })
 }
 

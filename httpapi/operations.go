@@ -20,7 +20,8 @@ import (
 )
 
 type listOperationsIn struct {
-	State string `query:"state" doc:"List only operations in this state: held, due, uncertain, contradicted or lost."`
+	State   string `query:"state" doc:"List only operations in this state: held, due, uncertain, contradicted or lost."`
+	Handler string `query:"handler" doc:"List only operations of this handler. With it, a page may be short and still have a next one."`
 	paged
 }
 
@@ -41,28 +42,51 @@ func listOperations(c *call, in *listOperationsIn) (wire.List[wire.Operation], e
 	if err != nil {
 		return wire.List[wire.Operation]{}, err
 	}
-	l := &operationList{call: c, page: p}
-	after, third := strings.CutPrefix(p.after, contradicted+":")
-	switch {
-	case in.State == lost:
-		err = l.lost()
-	case in.State == contradicted || third && in.State == "":
-		err = l.contradicted(after, in.State == "")
-	case runengine.IsOperation(p.after):
-		err = l.steps(in.State, p.after)
-	default:
-		err = l.entities(in.State, p.after)
+	l := &operationList{call: c, page: p, handler: in.Handler}
+	for range maxRowSearches {
+		err = l.read(in.State)
+		if err != nil || in.Handler == "" || l.next == "" || len(l.all) >= p.limit || p.budget.Spent() {
+			break
+		}
+		l.page.after = l.next
 	}
 	return listed(c, l.all, l.next), err
+}
+
+// read reads the parts of the list from the page's cursor on, until the page is full. Operations of other handlers than the wanted
+// one count, but are left out.
+func (l *operationList) read(state string) error {
+	after, third := strings.CutPrefix(l.page.after, contradicted+":")
+	switch {
+	case state == lost:
+		return l.lost()
+	case state == contradicted || third && state == "":
+		return l.contradicted(after, state == "")
+	case runengine.IsOperation(l.page.after):
+		return l.steps(state, l.page.after)
+	default:
+		return l.entities(state, l.page.after)
+	}
+}
+
+// wants reports whether operations of a handler are listed.
+func (l *operationList) wants(handler string) bool { return l.handler == "" || l.handler == handler }
+
+// add adds an operation to the page.
+func (l *operationList) add(w wire.Operation) {
+	if w.ID != "" && l.wants(w.Handler) {
+		l.all = append(l.all, w)
+	}
 }
 
 // operationList is a page of operations. Its parts follow each other until the page is full.
 type operationList struct {
 	*call
-	page page
-	all  []wire.Operation
-	next string
-	any  *bool // whether there are contradictions, once queried
+	page    page
+	handler string // "" for all
+	all     []wire.Operation
+	next    string
+	any     *bool // whether there are contradictions, once queried
 }
 
 // readPart reads one part of the list behind a cursor. Each operation needs several reads.
@@ -75,9 +99,7 @@ func readPart[T any](l *operationList, after string, read func(ctx context.Conte
 			if failed != nil {
 				return nil, failed
 			}
-			if w.ID != "" {
-				l.all = append(l.all, w)
-			}
+			l.add(w)
 			if i+1 < len(found) && store.Enough(ctx) {
 				return found[:i+1], err
 			}
@@ -90,8 +112,11 @@ func readPart[T any](l *operationList, after string, read func(ctx context.Conte
 // entities adds operations of entities and, if the page has room, continues with steps.
 func (l *operationList) entities(state, after string) error {
 	err := readPart(l, after, func(ctx context.Context, after string, limit int) ([]lifecycleengine.Pending, error) {
-		return lifecycleengine.Operations(ctx, l.api.engine, state, after, limit)
+		return lifecycleengine.OperationsWith(ctx, l.api.engine, state, after, limit, func(o lifecycleengine.Operation) bool { return l.wants(l.handlerOf(o)) })
 	}, func(x lifecycleengine.Pending) string { return x.ID }, func(ctx context.Context, x lifecycleengine.Pending) (wire.Operation, error) {
+		if !l.wants(l.handlerOf(x.Operation)) {
+			return wire.Operation{}, nil
+		}
 		return l.addContradictions(ctx, operationOf(l.call, x.Operation, x.Effects))
 	})
 	if err != nil || l.next != "" {
@@ -108,6 +133,9 @@ func (l *operationList) steps(state, after string) error {
 	err := readPart(l, after, func(ctx context.Context, after string, limit int) ([]runengine.ClaimedStep, error) {
 		return runengine.Uncertain(ctx, l.api.engine, after, limit)
 	}, func(x runengine.ClaimedStep) string { return x.Operation() }, func(ctx context.Context, x runengine.ClaimedStep) (wire.Operation, error) {
+		if !l.wants(x.Step.Handler) {
+			return wire.Operation{}, nil
+		}
 		w, err := l.stepOperation(ctx, &x, "uncertain")
 		if err != nil {
 			return w, err
@@ -138,7 +166,9 @@ func (l *operationList) contradicted(after string, ended bool) error {
 // lost adds operations that were handed out to workers that never responded. Batch items and
 // deliveries appear in no other list; they have the ids of their tasks' idempotency keys.
 func (l *operationList) lost() error {
-	found, next, err := readPage(l.call, l.page, func(ctx context.Context, after string, limit int) ([]remotehandler.Lost, error) {
+	p := l.page
+	p.limit -= len(l.all)
+	found, next, err := readPage(l.call, p, func(ctx context.Context, after string, limit int) ([]remotehandler.Lost, error) {
 		return remotehandler.LostHandOuts(ctx, l.api.engine, after, limit)
 	}, func(x remotehandler.Lost) string { return x.Place })
 	l.next = next
@@ -159,7 +189,7 @@ func (l *operationList) lost() error {
 		default:
 			w.ID, w.Subject = x.Parts[0]+"/"+x.Parts[1], "reaction "+x.Parts[0]+" stream "+x.Parts[1]
 		}
-		l.all = append(l.all, w)
+		l.add(w)
 	}
 	return err
 }

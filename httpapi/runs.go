@@ -22,7 +22,7 @@ func (a *API) runRoutes() {
 	add(a, route{Method: http.MethodPost, Path: "workflow-runs", ID: "startRun", Tag: "runs", Summary: "Start a run. If a run was already started with the same key, the response contains that run.",
 		Roles: operators, Status: http.StatusCreated, Also: http.StatusOK, Idempotency: table.InCommand,
 		More: "The key is the idempotencyKey in the request body."}, startRun)
-	add(a, route{Method: http.MethodGet, Path: "workflow-runs", ID: "listRuns", Tag: "runs", Summary: "List the workspace's runs, newest first.", Roles: readers, Filter: "RunFilter"}, listRuns)
+	add(a, route{Method: http.MethodGet, Path: "workflow-runs", ID: "listRuns", Tag: "runs", Summary: "List the workspace's runs, newest first.", Roles: readers, Filter: "RunFilter", More: searches}, listRuns)
 	add(a, route{Method: http.MethodGet, Path: one, ID: "getRun", Tag: "runs", Summary: "Show a run.", Roles: readers}, getRun)
 	add(a, route{Method: http.MethodGet, Path: one + "/steps", ID: "listSteps", Tag: "runs", Summary: "List a run's step visits, in order.", Roles: readers}, listSteps)
 	add(a, route{Method: http.MethodGet, Path: one + "/events", ID: "readRunHistory", Tag: "runs", Summary: "Read a run's events, or follow them until the run ends.", Roles: readers, Stream: true}, readRunHistory)
@@ -102,11 +102,20 @@ type listRunsIn struct {
 	paged
 	Status       string `query:"status" doc:"List only runs with this status."`
 	DefinitionID string `query:"definitionId" doc:"List only runs of this definition."`
+	Key          string `query:"key" doc:"List only the run with this run key."`
+	Step         string `query:"step" doc:"List only runs whose current step has this name."`
+	Handler      string `query:"handler" doc:"List only runs whose current step has this handler."`
+	ranged
 }
 
 func listRuns(c *call, in *listRunsIn) (wire.List[wire.Run], error) {
-	return list(c, in.paged, func(ctx context.Context, after string, limit int) ([]runengine.Run, error) {
-		return runengine.List(ctx, c.doer(), runengine.Filter{Status: in.Status, Definition: in.DefinitionID}, after, limit)
+	times, err := in.times()
+	if err != nil {
+		return wire.List[wire.Run]{}, err
+	}
+	f := runengine.Filter{Status: in.Status, Definition: in.DefinitionID, Key: in.Key, Step: in.Step, Handler: in.Handler, Times: times}
+	return search(c, in.paged, func(ctx context.Context, after string, limit int) ([]store.Found[runengine.Run], error) {
+		return runengine.List(ctx, c.doer(), f, after, limit)
 	}, runOf, func(r runengine.Run) string { return r.ID })
 }
 

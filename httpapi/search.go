@@ -105,9 +105,6 @@ func moment(name, text string) (time.Time, error) {
 	return t.Time, nil
 }
 
-// maxSearches is how many statements a page of a search runs, if it does not fill up before.
-const maxSearches = 20
-
 func searchEvents(c *call, in *searchEventsIn) (wire.List[wire.Event], error) {
 	var none wire.List[wire.Event]
 	a, err := in.args()

@@ -1,7 +1,6 @@
 package httpapi_test
 
 import (
-	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -74,26 +73,6 @@ func TestTheFeedOfEverything(t *testing.T) {
 		}
 		d.want(d.ask("GET", "feed?cursor=p7", nil, nil), 400, fault.Validation)
 		d.want(d.ask("GET", "feed", nil, nil, "Accept", "text/event-stream", "Last-Event-ID", "nonsense"), 400, fault.Validation)
-	}, invoices(nil))
-}
-
-func TestALifecycleIsDrawn(t *testing.T) {
-	eachTestAPI(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *testAPI) {
-		var got wire.Diagram
-		d.want(d.ask("GET", "lifecycles/invoice/diagram", nil, &got), 200, "")
-		if got.Format != "svg" || !strings.HasPrefix(got.Diagram, "<svg") {
-			t.Errorf("got diagram %.80q, want svg", got)
-		}
-		d.want(d.ask("GET", "lifecycles/invoice/diagram?format=mermaid", nil, &got), 200, "")
-		if !strings.Contains(got.Diagram, "stateDiagram") {
-			t.Errorf("got diagram %.80q, want stateDiagram", got)
-		}
-		resp := d.ask("GET", "lifecycles/invoice/diagram", nil, nil, "Accept", "image/avif,image/svg+xml,*/*;q=0.8")
-		if text, _ := io.ReadAll(resp.Body); resp.StatusCode != 200 || resp.Header.Get("Content-Type") != "image/svg+xml" || !strings.HasPrefix(string(text), "<svg") {
-			t.Errorf("got status %d %q: %.80q, want an SVG image", resp.StatusCode, resp.Header.Get("Content-Type"), text)
-		}
-		d.want(d.ask("GET", "lifecycles/invoice/diagram?format=png", nil, nil), 400, fault.Validation)
-		d.want(d.ask("GET", "lifecycles/nothing/diagram", nil, nil), 404, fault.NotFound)
 	}, invoices(nil))
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/engine"
+	"github.com/holdfast-go/holdfast/internal/entities"
 	"github.com/holdfast-go/holdfast/internal/events"
 	"github.com/holdfast-go/holdfast/internal/lifecycleengine"
 	"github.com/holdfast-go/holdfast/internal/refusals"
@@ -124,13 +125,17 @@ func (l *Lifecycle[E]) GetAt(ctx context.Context, d holdfast.Doer, id string, ve
 // Filter selects entities. The zero value selects all.
 type Filter struct {
 	Status string
+	// Since and Until limit when entities were created, UpdatedSince and UpdatedUntil when they were last changed: from a
+	// time, inclusive, until another, exclusive.
+	Since, Until, UpdatedSince, UpdatedUntil time.Time
 }
 
-// List iterates over entities, ordered by id. List the rows of a user-owned table with SQL instead: List returns
-// [holdfast.ErrValidation].
+// List iterates over entities, ordered by id. It reads all of them, and applies the filter to them. List the rows of a
+// user-owned table with SQL instead: List returns [holdfast.ErrValidation].
 func (l *Lifecycle[E]) List(ctx context.Context, d holdfast.Doer, f Filter) iter.Seq2[Entity[E], error] {
-	list := store.Seq(func(after lifecycleengine.Entity, limit int) ([]lifecycleengine.Entity, error) {
-		return l.inner.List(ctx, store.DoerOf(d), f.Status, after.ID, limit)
+	g := entities.Filter{Status: f.Status, Times: store.Times{Since: f.Since, Until: f.Until, UpdatedSince: f.UpdatedSince, UpdatedUntil: f.UpdatedUntil}}
+	list := store.SeqFound(func(after lifecycleengine.Entity, limit int) ([]store.Found[lifecycleengine.Entity], error) {
+		return l.inner.List(ctx, store.DoerOf(d), g, after.ID, limit)
 	}, func(x lifecycleengine.Entity) lifecycleengine.Entity { return x })
 	return func(yield func(Entity[E], error) bool) {
 		for x, err := range list {

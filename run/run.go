@@ -488,11 +488,20 @@ func bodyOf[I, O any](f func(context.Context, I) (O, error)) runengine.Body {
 type Filter struct {
 	Status     Status
 	Definition string // "name@version"
+	Key        string // the key that a run was started with
+	Step       string // the current step, or the last one
+	Handler    string // the handler of that step
+	// Since and Until limit when runs were created, UpdatedSince and UpdatedUntil when they were last changed: from a time,
+	// inclusive, until another, exclusive.
+	Since, Until, UpdatedSince, UpdatedUntil time.Time
 }
 
-// List iterates over runs, newest first.
+// List iterates over runs, newest first. A key, and a status other than [Completed] and [Cancelled], are found by an index. The
+// rest of the filter is applied to all runs that remain, or to those back to Since.
 func List(ctx context.Context, d holdfast.Doer, f Filter) iter.Seq2[Run, error] {
-	return store.Seq(func(after runengine.Run, limit int) ([]runengine.Run, error) {
-		return runengine.List(ctx, store.DoerOf(d), runengine.Filter{Status: string(f.Status), Definition: f.Definition}, after.ID, limit)
+	g := runengine.Filter{Status: string(f.Status), Definition: f.Definition, Key: f.Key, Step: f.Step, Handler: f.Handler,
+		Times: store.Times{Since: f.Since, Until: f.Until, UpdatedSince: f.UpdatedSince, UpdatedUntil: f.UpdatedUntil}}
+	return store.SeqFound(func(after runengine.Run, limit int) ([]store.Found[runengine.Run], error) {
+		return runengine.List(ctx, store.DoerOf(d), g, after.ID, limit)
 	}, public)
 }

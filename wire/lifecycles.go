@@ -139,6 +139,21 @@ type Lifecycle struct {
 	Source   string          `json:"source,omitempty" doc:"The config as it was sent, if it is YAML."`
 }
 
+// LifecycleDetails is a lifecycle, and how the server serves it.
+type LifecycleDetails struct {
+	Lifecycle
+	Origin   string            `json:"origin" enum:"program,published" doc:"Whether a program defines the lifecycle, or it was published through the API."`
+	Janitor  LifecycleJanitor  `json:"janitor"`
+	Warnings []fault.Violation `json:"warnings" doc:"What the linter warns about."`
+}
+
+// LifecycleJanitor is what recovers the claims of a lifecycle after crashes.
+type LifecycleJanitor struct {
+	Kind         string `json:"kind" enum:"standard,program,none" doc:"program if a janitor of the program recovers at least one claim status; none if there are no claims to recover."`
+	EveryMs      Millis `json:"everyMs" doc:"How often claims are swept; 0 means with every round of the server's janitor."`
+	StuckAfterMs Millis `json:"stuckAfterMs" doc:"How long a claim lasts that is not renewed."`
+}
+
 // PutLifecycle is the response to a request that publishes or validates a lifecycle config.
 type PutLifecycle struct {
 	Name     string            `json:"name"`

@@ -10,9 +10,3 @@ type Workspace struct {
 type NewWorkspace struct {
 	Name string `json:"name"`
 }
-
-// Diagram is a diagram of a lifecycle.
-type Diagram struct {
-	Format  string `json:"format" enum:"svg,mermaid"`
-	Diagram string `json:"diagram"`
-}

@@ -216,9 +216,35 @@ type listBulksArgs struct {
 }
 
 type listArgs struct {
-	after  string `arg:"after"`
-	status string `arg:"status"`
-	limit  int    `arg:"limit"`
+	Filter
+	place       string // after it, or before it
+	scan, limit int
+}
+
+// Filter selects batches; empty fields match all.
+type Filter struct {
+	Status, Handler, Wallet string
+	store.Times
+}
+
+// newListVerb declares a list with one bound of the ids.
+func newListVerb(name, bound string, more func(*store.Args)) *store.Verb[listArgs, []store.Found[Batch]] {
+	return store.NewVerb(store.Decl{Name: name, Lane: store.Read}, nil, func(a listArgs, args *store.Args) {
+		args.Text("status", a.Status)
+		args.Text("handler", a.Handler)
+		args.Text("wallet", a.Wallet)
+		args.Text(bound, a.place)
+		more(args)
+		args.Int("scan", int64(a.scan))
+		args.Int("limit", int64(a.limit))
+		a.Bind(args)
+	}, func(all *[]store.Found[Batch], r store.Row) error {
+		var f store.Found[Batch]
+		var err error
+		f.Row, err = scanOne(r, &f.Wanted, &f.Edge)
+		*all = append(*all, f)
+		return err
+	})
 }
 
 type itemsArgs struct {
@@ -262,8 +288,9 @@ var (
 		Wakes(func(a finalizeArgs) []string { return []string{ProgressTopic(a.id)} }).
 		Emits(func(a finalizeArgs) store.Emission { return emits(a.id, "itemsAccepted") })
 	getVerb   = store.NewVerb(store.Decl{Name: "batches.get", Lane: store.Read}, nil, store.TextArg("batch"), scanBatch)
-	listVerb  = store.VerbOf[listArgs](store.Decl{Name: "batches.list", Lane: store.Read}, nil, scanBatch)
 	bulksVerb = store.VerbOf[listBulksArgs](store.Decl{Name: "batches.list_bulks", Lane: store.Read}, nil, scanBatch)
+	listVerb  = newListVerb("batches.list", "after", func(args *store.Args) { args.Text("last", store.Last) })
+	backVerb  = newListVerb("batches.list_backward", "before", func(*store.Args) {})
 	itemsVerb = store.VerbOf[itemsArgs](store.Decl{Name: "batches.list_items", Lane: store.Read}, nil,
 		store.Each(func(i *Item) []any {
 			return []any{&i.N, &i.Key, &i.Cost, &i.Charged, &i.Failures, &i.Crashes, &i.Lost, &i.Epoch, &i.Holder, &i.Until, &i.State, &i.Decision, &i.Input, &i.Output, &i.Error}
@@ -299,14 +326,19 @@ func moveVerb[A interface{ move() moveArgs }](name string, names ...string) *sto
 }
 
 func scanBatch(all *[]Batch, r store.Row) error {
-	var b Batch
-	var timeout int64
-	err := r.Scan(&b.ID, &b.Wallet, &b.Handler, &b.Status, &b.MaxConcurrency, &b.Attempts, &b.MaxCrashes, &timeout, &b.Artifacts, &b.Sealed, &b.CancelRequested,
-		&b.Items, &b.Next, &b.Waiting, &b.Running, &b.Succeeded, &b.Accepted, &b.Failed, &b.Flipped, &b.Dirty, &b.Charged, &b.Refunded, &b.Version, &b.Error,
-		&b.CreatedAt, &b.UpdatedAt, &b.About)
-	b.Timeout = time.Duration(timeout) * time.Millisecond
+	b, err := scanOne(r)
 	*all = append(*all, b)
 	return err
+}
+
+// scanOne scans a batch behind other columns.
+func scanOne(r store.Row, before ...any) (b Batch, err error) {
+	var timeout int64
+	err = r.Scan(append(before, &b.ID, &b.Wallet, &b.Handler, &b.Status, &b.MaxConcurrency, &b.Attempts, &b.MaxCrashes, &timeout, &b.Artifacts, &b.Sealed, &b.CancelRequested,
+		&b.Items, &b.Next, &b.Waiting, &b.Running, &b.Succeeded, &b.Accepted, &b.Failed, &b.Flipped, &b.Dirty, &b.Charged, &b.Refunded, &b.Version, &b.Error,
+		&b.CreatedAt, &b.UpdatedAt, &b.About)...)
+	b.Timeout = time.Duration(timeout) * time.Millisecond
+	return b, err
 }
 
 func emits(id string, names ...string) store.Emission {
@@ -496,13 +528,20 @@ func Get(ctx context.Context, d store.Doer, id string) (Batch, error) {
 	return store.First(all, err, func() error { return missing(id) })
 }
 
-// List returns batches ordered by id, after the given id: those with a
-// status, or all ("").
-func List(ctx context.Context, d store.Doer, after, status string, limit int) ([]Batch, error) {
-	if status != "" && !slices.Contains(Statuses, status) {
-		return nil, fault.New(fault.Validation, "status must be one of %s, got %q", strings.Join(Statuses, ", "), status).With("field", "status")
+// List returns batches in the order of their ids, after the given id, or backward, before it. A filter searches (store.Found).
+func List(ctx context.Context, d store.Doer, f Filter, backward bool, after string, limit int) ([]store.Found[Batch], error) {
+	if f.Status != "" && !slices.Contains(Statuses, f.Status) {
+		return nil, fault.New(fault.Validation, "status must be one of %s, got %q", strings.Join(Statuses, ", "), f.Status).With("field", "status")
 	}
-	return listVerb.Do(ctx, d, listArgs{after, status, limit})
+	a := listArgs{Filter: f, place: after, scan: store.SearchScan, limit: limit}
+	if f == (Filter{}) {
+		a.scan = limit
+	}
+	if backward {
+		a.place = cmp.Or(after, store.Last)
+		return backVerb.Do(ctx, d, a)
+	}
+	return listVerb.Do(ctx, d, a)
 }
 
 // ListBulks returns bulks, the newest first, before the given id; "" is the newest.

@@ -149,16 +149,16 @@ func commandOn(command string) action {
 				from = []string{f.Status}
 			}
 			for _, status := range from {
-				err := pages(s, func(after runengine.Run, limit int) ([]runengine.Run, error) {
-					return runengine.List(s.ctx, s.doer, runengine.Filter{Status: status, Definition: f.DefinitionID}, after.ID, limit)
-				}, func(r runengine.Run) error {
-					if !f.between(r.CreatedAt) || r.Allows(command) != nil {
-						return nil
+				in := runengine.Filter{Status: status, Definition: f.DefinitionID}
+				for r, err := range store.SeqFound(func(after runengine.Run, limit int) ([]store.Found[runengine.Run], error) {
+					return runengine.List(s.ctx, s.doer, in, after.ID, limit)
+				}, func(r runengine.Run) runengine.Run { return r }) {
+					if err == nil && f.between(r.CreatedAt) && r.Allows(command) == nil {
+						err = s.add(member(r))
 					}
-					return s.add(member(r))
-				})
-				if err != nil {
-					return err
+					if err != nil {
+						return err
+					}
 				}
 			}
 			return nil

@@ -207,11 +207,15 @@ func (c *batchesSeal) Run(ctx context.Context, d *connection) error {
 
 type batchesList struct {
 	pageFlags
-	Status string `setting:"-" placeholder:"STATUS" help:"List only batches with this status, such as RUNNING."`
+	Status   string `setting:"-" placeholder:"STATUS" help:"List only batches with this status, such as RUNNING."`
+	Handler  string `setting:"-" placeholder:"NAME" help:"List only batches of this handler."`
+	Wallet   string `setting:"-" placeholder:"ID" help:"List only batches that are paid from this wallet."`
+	Backward bool   `setting:"-" help:"List the last id first. Generated ids are ordered by time."`
+	timeFlags
 }
 
 func (c *batchesList) Run(ctx context.Context, d *connection) error {
-	l, err := d.ListBatchesPage(ctx, client.BatchFilter{Status: c.Status}, c.page(), d.raw())
+	l, err := d.ListBatchesPage(ctx, client.BatchFilter{Status: c.Status, Handler: c.Handler, Wallet: c.Wallet, Backward: c.Backward, TimeRange: c.times()}, c.page(), d.raw())
 	t := &table{heads: []string{"BATCH", "STATUS", "WALLET", "PENDING", "RUNNING", "SUCCEEDED", "FAILED", "CANCELLED", "CHARGED", "REFUNDED", "ERROR"}}
 	for _, b := range l.Items {
 		n := b.Counts

@@ -77,13 +77,13 @@ func memberTable(all []wire.BulkMember) *table {
 	return t
 }
 
-// timeFlags select by time.
-type timeFlags struct {
+// bulkTimeFlags select by time.
+type bulkTimeFlags struct {
 	Since time.Time `setting:"-" placeholder:"TIME" help:"Only those that began at this time (RFC 3339) or later."`
 	Until time.Time `setting:"-" placeholder:"TIME" help:"Only those that began before this time (RFC 3339)."`
 }
 
-func (f timeFlags) in(filter wire.BulkFilter) wire.BulkFilter {
+func (f bulkTimeFlags) in(filter wire.BulkFilter) wire.BulkFilter {
 	if !f.Since.IsZero() {
 		filter.Since = &wire.Time{Time: f.Since}
 	}
@@ -96,7 +96,7 @@ func (f timeFlags) in(filter wire.BulkFilter) wire.BulkFilter {
 // bulkRuns are the flags of commands on runs.
 type bulkRuns struct {
 	bulkFlags
-	timeFlags
+	bulkTimeFlags
 	Definition string `setting:"-" placeholder:"ID" help:"Only runs of this definition, as name@version."`
 }
 
@@ -163,7 +163,7 @@ func (c *bulkSkip) Run(ctx context.Context, to *target) error {
 // bulkOperations are the flags of interventions in operations.
 type bulkOperations struct {
 	bulkFlags
-	timeFlags
+	bulkTimeFlags
 	Lifecycle string `setting:"-" placeholder:"NAME" help:"Only operations of entities of this lifecycle."`
 }
 

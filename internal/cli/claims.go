@@ -109,11 +109,12 @@ type operationsCommand struct {
 
 type operationsList struct {
 	pageFlags
-	State string `setting:"-" enum:",held,due,uncertain,contradicted,lost" default:"" placeholder:"STATE" help:"List only operations in this state: held, due, uncertain, contradicted or lost."`
+	State   string `setting:"-" enum:",held,due,uncertain,contradicted,lost" default:"" placeholder:"STATE" help:"List only operations in this state: held, due, uncertain, contradicted or lost."`
+	Handler string `setting:"-" placeholder:"NAME" help:"List only operations of this handler."`
 }
 
 func (c *operationsList) Run(ctx context.Context, d *connection) error {
-	l, err := d.ListOperationsPage(ctx, client.OperationFilter{State: c.State}, c.page(), d.raw())
+	l, err := d.ListOperationsPage(ctx, client.OperationFilter{State: c.State, Handler: c.Handler}, c.page(), d.raw())
 	t := &table{heads: []string{"ID", "SUBJECT", "HANDLER", "STATE", "SINCE", "EFFECTS", "CONTRADICTIONS"}}
 	for _, x := range l.Items {
 		t.add(x.ID, x.Subject, x.Handler, x.State, at(x.Since), effectsOf(x), contradictionsOf(x.Contradictions))

@@ -51,10 +51,11 @@ type entitiesList struct {
 	pageFlags
 	Lifecycle string `arg:"" help:"Lifecycle name."`
 	Status    string `setting:"-" placeholder:"STATUS" help:"List only entities with this status."`
+	timeFlags
 }
 
 func (c *entitiesList) Run(ctx context.Context, d *connection) error {
-	l, err := d.ListEntitiesPage(ctx, c.Lifecycle, client.EntityFilter{Status: c.Status}, c.page(), d.raw())
+	l, err := d.ListEntitiesPage(ctx, c.Lifecycle, client.EntityFilter{Status: c.Status, TimeRange: c.times()}, c.page(), d.raw())
 	t := &table{heads: []string{"ID", "STATUS", "VERSION", "UPDATED", "CLAIMED BY"}}
 	for _, e := range l.Items {
 		by := ""

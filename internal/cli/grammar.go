@@ -38,10 +38,10 @@ type grammar struct {
 	Check   checkCommand   `cmd:"" help:"Check the database against Holdfast's invariants."`
 	Bench   benchCommand   `cmd:"" help:"Measure Holdfast's performance on your database."`
 	Lint    lintCommand    `cmd:"" help:"Validate lifecycle configs and workflow definitions."`
-	Diagram diagramCommand `cmd:"" help:"Draw a lifecycle config."`
+	Diagram diagramCommand `cmd:"" help:"Draw a lifecycle config or a workflow definition."`
 
 	Keys       keysCommand       `cmd:"" help:"Manage API keys: create, list, show, rotate, revoke."`
-	Lifecycles lifecyclesCommand `cmd:"" help:"Manage published lifecycles: list, put, diagram."`
+	Lifecycles lifecyclesCommand `cmd:"" help:"Manage published lifecycles: list, show, put, diagram."`
 	Handlers   handlersCommand   `cmd:"" help:"Manage remote handlers: list, put, delete."`
 	Entities   entitiesCommand   `cmd:"" help:"Manage lifecycle entities: create, list, show, history, timeline."`
 	Fire       fireCommand       `cmd:"" help:"Fire a step of an entity."`
@@ -54,12 +54,13 @@ type grammar struct {
 	Races      racesCommand      `cmd:"" help:"List refused writes, newest first, grouped by what they lost to."`
 	Reactions  reactionsCommand  `cmd:"" help:"Manage reactions: list, show, put, delete, streams, unblock, skip, reset."`
 
-	Runs     runsCommand     `cmd:"" help:"Manage workflow definitions and runs: define, definitions, start, list, show, steps, follow, cancel, pause, resume, retry, signal, approvals, approve, reject."`
+	Runs     runsCommand     `cmd:"" help:"Manage workflow definitions and runs: define, definitions, diagram, start, list, show, steps, follow, cancel, pause, resume, retry, signal, approvals, approve, reject."`
 	Batches  batchesCommand  `cmd:"" help:"Manage batches of items: create, add, seal, list, show, items, follow, finalize, cancel."`
 	Wallet   walletCommand   `cmd:"" help:"Manage wallets, which hold points: list, put, show, credit, ledger, audit."`
 	Scope    scopeCommand    `cmd:"" help:"Read and change scopes (versioned state): kinds, list, get, put, patch, inc, push, set, delete, watch."`
 	Webhooks webhooksCommand `cmd:"" help:"Manage webhooks: list, create, rotate, delete."`
 
+	Search      searchCommand      `cmd:"" help:"Find objects by the beginning of their ids, keys or names."`
 	Inbox       inboxCommand       `cmd:"" help:"List what needs a person or is stuck."`
 	Overview    overviewCommand    `cmd:"" help:"Count what a workspace has."`
 	Nodes       nodesCommand       `cmd:"" help:"List the nodes that run on the database."`

@@ -4,8 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"strings"
+	"time"
 
 	"github.com/goccy/go-yaml"
 
@@ -14,6 +14,7 @@ import (
 
 type lifecyclesCommand struct {
 	List    lifecyclesList    `cmd:"" help:"List the lifecycles of a workspace."`
+	Show    lifecyclesShow    `cmd:"" help:"Show the origin, the janitor and the lint warnings of a lifecycle."`
 	Put     lifecyclesPut     `cmd:"" help:"Publish a lifecycle config."`
 	Diagram lifecyclesDiagram `cmd:"" help:"Draw a published lifecycle."`
 }
@@ -71,14 +72,30 @@ func (c *lifecyclesPut) Run(ctx context.Context, to *target) error {
 type lifecyclesDiagram struct {
 	targetFlags
 	Name   string `arg:"" help:"Lifecycle name."`
-	Format string `enum:"svg,mermaid" default:"svg" placeholder:"FORMAT" help:"Output format: svg or mermaid."`
+	Format string `enum:"svg,mermaid,layout" default:"svg" placeholder:"FORMAT" help:"Output format: svg, mermaid, or layout (coordinates as JSON)."`
 }
 
 func (c *lifecyclesDiagram) Run(ctx context.Context, d *connection) error {
-	x, err := d.GetLifecycleDiagram(ctx, c.Name, c.Format, d.raw())
-	if err != nil || d.Output == "json" {
-		return d.show(nil, err)
+	return d.showDiagram(d.GetLifecycleDiagram(ctx, c.Name, c.Format, d.raw()))
+}
+
+type lifecyclesShow struct {
+	targetFlags
+	Name string `arg:"" help:"Lifecycle name."`
+}
+
+func (c *lifecyclesShow) Run(ctx context.Context, d *connection) error {
+	x, err := d.GetLifecycle(ctx, c.Name, d.raw())
+	if err != nil {
+		return err
 	}
-	_, err = io.WriteString(d.stdout, x.Diagram)
-	return err
+	stuck := (time.Duration(x.Janitor.StuckAfterMs) * time.Millisecond).String()
+	if err := d.show(facts("name", x.Name, "revision", number64(x.Revision), "origin", x.Origin, "statuses", strings.Join(x.Statuses, ","),
+		"janitor", x.Janitor.Kind, "stuck after", stuck), nil); err != nil {
+		return err
+	}
+	for _, w := range x.Warnings {
+		fmt.Fprintf(d.stderr, "warning: %s: %s (%s)\n", w.Path, w.Message, w.Rule)
+	}
+	return nil
 }

@@ -14,6 +14,7 @@ import (
 type runsCommand struct {
 	Define      runsDefine      `cmd:"" help:"Store a workflow definition."`
 	Definitions runsDefinitions `cmd:"" help:"List the workflow definitions of a workspace."`
+	Diagram     runsDiagram     `cmd:"" help:"Draw a workflow definition."`
 	Start       runsStart       `cmd:"" help:"Start a run."`
 	List        runsList        `cmd:"" help:"List the runs of a workspace, newest first."`
 	Show        runsShow        `cmd:"" help:"Show a run."`
@@ -93,6 +94,16 @@ func (c *runsDefinitions) Run(ctx context.Context, d *connection) error {
 	return d.showList(t, l.Next, err)
 }
 
+type runsDiagram struct {
+	targetFlags
+	Definition string `arg:"" help:"Definition, as name@version."`
+	Format     string `enum:"svg,mermaid,layout" default:"svg" placeholder:"FORMAT" help:"Output format: svg, mermaid, or layout (coordinates as JSON)."`
+}
+
+func (c *runsDiagram) Run(ctx context.Context, d *connection) error {
+	return d.showDiagram(d.GetDefinitionDiagram(ctx, c.Definition, c.Format, d.raw()))
+}
+
 type runsStart struct {
 	idempotencyFlags
 	Definition string `arg:"" help:"Definition, as name@version."`
@@ -125,10 +136,14 @@ type runsList struct {
 	pageFlags
 	Status     string `setting:"-" placeholder:"STATUS" help:"List only runs with this status, such as FAILED."`
 	Definition string `setting:"-" placeholder:"ID" help:"List only runs of this definition, as name@version."`
+	RunKey     string `setting:"-" placeholder:"KEY" help:"List only the run with this run key."`
+	Step       string `setting:"-" placeholder:"NAME" help:"List only runs whose current step has this name."`
+	Handler    string `setting:"-" placeholder:"NAME" help:"List only runs whose current step has this handler."`
+	timeFlags
 }
 
 func (c *runsList) Run(ctx context.Context, d *connection) error {
-	l, err := d.ListRunsPage(ctx, client.RunFilter{Status: c.Status, Definition: c.Definition}, c.page(), d.raw())
+	l, err := d.ListRunsPage(ctx, client.RunFilter{Status: c.Status, Definition: c.Definition, Key: c.RunKey, Step: c.Step, Handler: c.Handler, TimeRange: c.times()}, c.page(), d.raw())
 	t := &table{heads: []string{"RUN", "DEFINITION", "STATUS", "VERSION", "STEP", "RUN KEY", "CREATED", "ERROR"}}
 	for _, r := range l.Items {
 		t.add(r.ID, r.DefinitionID, r.Status, number64(r.Version), text(r.CurrentStepName), text(r.IdempotencyKey), at(r.CreatedAt), text(r.Error))

@@ -64,7 +64,7 @@ func ListStreams(ctx context.Context, d store.Doer, a ListStreamsArgs) ([]Stream
 			return nil, err
 		}
 	}
-	all, err := listStreamsVerb.Do(ctx, d, listStreamsArgs{a.After, a.Prefix, store.AfterPrefix(a.Prefix), a.Limit})
+	all, err := listStreamsVerb.Do(ctx, d, listStreamsArgs{a.After, max(a.After, a.Prefix), store.PrefixEnd(a.Prefix), a.Limit})
 	for i := range all {
 		all[i] = all[i].utc()
 	}

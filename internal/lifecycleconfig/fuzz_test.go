@@ -36,8 +36,8 @@ func FuzzParse(f *testing.F) {
 			t.Fatalf("first parse returned %v, second %v", violations, again)
 		}
 		c.Claims()
-		c.Mermaid()
-		wellFormed(t, c.SVG())
+		c.Diagram().Mermaid()
+		wellFormed(t, c.Diagram().SVG())
 	})
 }
 

@@ -3,6 +3,8 @@ package lifecycleconfig
 import (
 	"slices"
 	"strings"
+
+	"github.com/holdfast-go/holdfast/internal/diagram"
 )
 
 // edgeRole says what moves an entity along an edge.
@@ -24,7 +26,10 @@ type edge struct {
 	by       []string // the requesters; empty means all
 }
 
-// label returns the label of an edge. A revert has none, because its line is dashed.
+// kinds are the kinds of edges in a diagram.
+var kinds = [...]string{plain: "step", take: "claim", done: "done", failed: "failed", revert: diagram.Revert}
+
+// label returns the label of an edge.
 func (e *edge) label() string {
 	switch e.role {
 	case done:
@@ -32,7 +37,7 @@ func (e *edge) label() string {
 	case failed:
 		return e.key + " failed"
 	case revert:
-		return ""
+		return "revert"
 	}
 	if len(e.by) == 0 {
 		return e.key
@@ -99,17 +104,21 @@ func (g *edges) add(e edge, requester string) {
 	}
 }
 
-// vertex is a status in a diagram.
-type vertex struct {
-	name    string
-	initial bool
-	end     bool
-	claim   bool
+// Diagram returns the statuses and the steps between them.
+func (c *Config) Diagram() *diagram.Graph {
+	g := &diagram.Graph{Title: c.Workflow, Noun: "status", Class: "hf-lifecycle", Intro: "New entities are " + c.InitialStatus + ".",
+		Legend: "dot: initial status · double frame: final status · dashed: claim status and revert", Size: c.countCombinations() + len(c.StatusTypes)}
+	all := c.edges()
+	g.Nodes = c.nodes(all)
+	for _, e := range all {
+		g.Edges = append(g.Edges, diagram.Edge{From: e.from, To: e.to, Kind: kinds[e.role], Label: e.label()})
+	}
+	return g
 }
 
-// vertices returns the statuses in the order of declaration, followed by those that only steps
+// nodes returns the statuses in the order of declaration, followed by those that only steps
 // name.
-func (c *Config) vertices(all []*edge) []vertex {
+func (c *Config) nodes(all []*edge) []diagram.Node {
 	names := slices.Clone(c.StatusTypes)
 	for _, e := range all {
 		names = append(names, e.from, e.to)
@@ -121,11 +130,15 @@ func (c *Config) vertices(all []*edge) []vertex {
 			claims[e.to] = true
 		}
 	}
-	var found []vertex
+	var found []diagram.Node
 	seen := make(map[string]bool)
 	for _, name := range names {
 		if !seen[name] {
-			found = append(found, vertex{name: name, initial: name == c.InitialStatus, end: !leaves[name], claim: claims[name]})
+			n := diagram.Node{ID: name, Kind: "status", Initial: name == c.InitialStatus, Final: !leaves[name]}
+			if claims[name] {
+				n.Kind = diagram.Claim
+			}
+			found = append(found, n)
 		}
 		seen[name] = true
 	}

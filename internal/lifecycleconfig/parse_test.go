@@ -41,7 +41,7 @@ func TestTwins(t *testing.T) {
 		if !reflect.DeepEqual(bare(y), bare(j)) {
 			t.Errorf("%s: YAML is\n%+v\nJSON is\n%+v", name, bare(y), bare(j))
 		}
-		if !reflect.DeepEqual(y.Claims(), j.Claims()) || y.SVG() != j.SVG() || y.Mermaid() != j.Mermaid() {
+		if !reflect.DeepEqual(y.Claims(), j.Claims()) || y.Diagram().SVG() != j.Diagram().SVG() || y.Diagram().Mermaid() != j.Diagram().Mermaid() {
 			t.Errorf("%s: YAML and JSON have different claims or diagrams", name)
 		}
 	}
@@ -155,7 +155,7 @@ func TestLimits(t *testing.T) {
 	if found, _ := c.Lint(nil); len(found) != 1 || found[0].Path != "/steps" || found[0].Rule != "R15" {
 		t.Errorf("got violations %v", found)
 	}
-	if svg := c.SVG(); !strings.Contains(svg, "too large to draw") {
+	if svg := c.Diagram().SVG(); !strings.Contains(svg, "too large to draw") {
 		t.Errorf("config was drawn, %d bytes, want a note that it is too large", len(svg))
 	}
 }

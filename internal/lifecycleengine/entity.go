@@ -96,16 +96,15 @@ func (l *Lifecycle) userTableError() error {
 	return fault.New(fault.Validation, "the entities of lifecycle %q are the rows of table %q: use the table directly", l.Name(), l.config.Table.Name)
 }
 
-// List returns entities after the given id, in the order of their ids. A status selects
-// the entities in it; "" selects all.
-func (l *Lifecycle) List(ctx context.Context, d store.Doer, status, behind string, limit int) ([]Entity, error) {
+// List returns entities after the given id, in the order of their ids. A filter searches (store.Found).
+func (l *Lifecycle) List(ctx context.Context, d store.Doer, f entities.Filter, behind string, limit int) ([]store.Found[Entity], error) {
 	if l.config.Table != nil {
 		return nil, l.userTableError()
 	}
-	found, err := entities.List(ctx, d, l.Name(), status, behind, limit)
-	all := make([]Entity, 0, len(found))
+	found, err := entities.List(ctx, d, l.Name(), f, behind, limit)
+	all := make([]store.Found[Entity], 0, len(found))
 	for _, x := range found {
-		all = append(all, Public(x))
+		all = append(all, store.Found[Entity]{Row: Public(x.Row), Wanted: x.Wanted, Edge: x.Edge})
 	}
 	return all, err
 }

@@ -23,14 +23,16 @@ type Pending struct {
 }
 
 type listArgs struct {
-	phase, operation, behind string
-	limit                    int
+	phase, from, upto, behind string
+	limit                     int
+	effects                   func(Operation) bool // of which operations effects are read; nil for all
 }
 
 var listVerb = store.NewVerb(store.Decl{Name: "operations.list", Lane: store.Read}, nil,
 	func(a listArgs, args *store.Args) {
 		args.Text("phase", a.phase)
-		args.Text("operation", a.operation)
+		args.Text("from", a.from)
+		args.Text("upto", a.upto)
 		args.Text("after", a.behind)
 		args.Int("limit", int64(a.limit))
 	},
@@ -38,6 +40,11 @@ var listVerb = store.NewVerb(store.Decl{Name: "operations.list", Lane: store.Rea
 
 // Operations returns the operations of the context's workspace that have not ended; lifecycle.ListOperations documents it.
 func Operations(ctx context.Context, d store.Doer, phase, behind string, limit int) ([]Pending, error) {
+	return OperationsWith(ctx, d, phase, behind, limit, nil)
+}
+
+// OperationsWith is [Operations], and reads effects only of some operations: each takes a statement.
+func OperationsWith(ctx context.Context, d store.Doer, phase, behind string, limit int, effects func(Operation) bool) ([]Pending, error) {
 	switch phase {
 	case "", string(entities.Held), string(entities.Due), string(entities.Uncertain):
 	default:
@@ -46,7 +53,7 @@ func Operations(ctx context.Context, d store.Doer, phase, behind string, limit i
 	if limit <= 0 || limit > 1000 {
 		limit = 100
 	}
-	return listPending(ctx, d, listArgs{phase: phase, behind: behind, limit: limit})
+	return listPending(ctx, d, listArgs{phase: phase, from: behind, upto: store.Last, behind: behind, limit: limit, effects: effects})
 }
 
 // InPhase returns operations in a phase without their effects, ordered by id.
@@ -61,7 +68,7 @@ func InPhase(ctx context.Context, d store.Doer, phase, behind string, limit int)
 
 // Find returns an operation that has not ended, or [holdfast.ErrNotFound].
 func Find(ctx context.Context, d store.Doer, operation string) (Pending, error) {
-	all, err := listPending(ctx, d, listArgs{operation: operation, limit: 1})
+	all, err := listPending(ctx, d, listArgs{from: operation, upto: operation, limit: 1})
 	if err == nil && len(all) == 0 {
 		err = fault.New(fault.NotFound, "operation %q does not exist or has ended", operation)
 	}
@@ -80,7 +87,11 @@ func listPending(ctx context.Context, d store.Doer, a listArgs) ([]Pending, erro
 	all := make([]Pending, 0, len(open))
 	for _, o := range open {
 		p := Pending{Operation: *operationOf(o)}
-		list, failed := effects.List(store.Whole(ctx), d, at, p.ID) // all effects, even beyond the budget of the read
+		if a.effects != nil && !a.effects(p.Operation) {
+			all = append(all, p)
+			continue
+		}
+		list, failed := effects.List(store.Whole(ctx), d, at, p.ID)
 		if failed != nil {
 			return nil, failed
 		}

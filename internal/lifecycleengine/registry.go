@@ -10,6 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/entities"
+	"github.com/holdfast-go/holdfast/internal/lifecycleconfig"
 	"github.com/holdfast-go/holdfast/internal/refusals"
 	"github.com/holdfast-go/holdfast/internal/store"
 )
@@ -117,6 +118,40 @@ func Named(ctx context.Context, e *engine.Engine, name string) (*Lifecycle, erro
 		return nil, err
 	}
 	return s.Lifecycle, nil
+}
+
+// Details describe how an engine serves a lifecycle.
+type Details struct {
+	Published bool   // through the API, else it is defined by a program
+	Janitor   string // standard, program, or none if the lifecycle needs none
+	// Every is how often the claims are swept; 0 means with every round of the engine's janitor. StuckAfter is how long an
+	// unrenewed claim is held.
+	Every, StuckAfter time.Duration
+	Warnings          []lifecycleconfig.Violation
+}
+
+// DetailsOf returns the details of a lifecycle in the context's workspace.
+func DetailsOf(ctx context.Context, e *engine.Engine, name string) (Details, error) {
+	b := registryOf(e)
+	s, err := b.find(ctx, name)
+	if err != nil {
+		return Details{}, err
+	}
+	d := Details{Published: s.origin() == originAPI, Janitor: "none", StuckAfter: s.stuckAfter()}
+	module := b.modules[s.config.OwningModule]
+	if j := s.config.Janitor; j != nil {
+		d.Every = j.Every
+	}
+	if s.standard || module.Standard || s.config.Janitor != nil {
+		d.Janitor = "standard"
+	}
+	for _, c := range s.config.Claims() {
+		if s.janitorFor(module, c.Into) != nil {
+			d.Janitor = "program"
+		}
+	}
+	_, d.Warnings = s.config.Lint(s.declared())
+	return d, nil
 }
 
 // Names returns the names of the engine's lifecycles in the context's workspace, in

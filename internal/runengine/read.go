@@ -7,14 +7,25 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/events"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/workflow"
 )
 
 type listArgs struct {
-	after, status, definition string
-	limit                     int
+	Filter
+	from, before string
+	scan, limit  int
 }
+
+type keyArgs struct {
+	from  string `arg:"from"`
+	upto  string `arg:"upto"`
+	limit int    `arg:"limit"`
+}
+
+// Keyed is a run with its key.
+type Keyed struct{ ID, Key, Status string }
 
 type stepsArgs struct {
 	run   string
@@ -30,8 +41,10 @@ type uncertainArgs struct {
 var (
 	getVerb = store.NewVerb(store.Decl{Name: "runs.get", Lane: store.Read}, nil,
 		bindVisited, scanClaimedStep)
-	listVerb      = newListVerb("runs.list")
-	listOpenVerb  = newListVerb("runs.list_open")
+	listVerb     = newListVerb("runs.list")
+	listOpenVerb = newListVerb("runs.list_open")
+	listKeyVerb  = store.VerbOf[keyArgs](store.Decl{Name: "runs.list_by_key", Lane: store.Read}, nil,
+		store.Each(func(k *Keyed) []any { return []any{&k.ID, &k.Key, &k.Status} }))
 	uncertainVerb = store.NewVerb(store.Decl{Name: "runs.list_uncertain", Lane: store.Read}, nil,
 		func(a uncertainArgs, args *store.Args) {
 			args.Text("run", a.run)
@@ -52,18 +65,25 @@ var (
 		})
 )
 
-func newListVerb(name string) *store.Verb[listArgs, []Run] {
+func newListVerb(name string) *store.Verb[listArgs, []store.Found[Run]] {
 	return store.NewVerb(store.Decl{Name: name, Lane: store.Read}, nil,
 		func(a listArgs, args *store.Args) {
-			args.Text("after", a.after)
-			args.Text("status", a.status)
-			args.Text("definition", a.definition)
+			args.Text("status", a.Status)
+			args.Text("definition", a.Definition)
+			args.Text("step", a.Step)
+			args.Text("handler", a.Handler)
+			args.Text("from", a.from)
+			args.Text("before", a.before)
+			args.Int("scan", int64(a.scan))
 			args.Int("limit", int64(a.limit))
+			a.Bind(args)
 		},
-		func(all *[]Run, r store.Row) error {
+		func(all *[]store.Found[Run], r store.Row) error {
 			var x runRow
-			err := r.Scan(x.into()...)
-			*all = append(*all, x.run())
+			var f store.Found[Run]
+			err := r.Scan(append([]any{&f.Wanted, &f.Edge}, x.into()...)...)
+			f.Row = x.run()
+			*all = append(*all, f)
 			return err
 		})
 }
@@ -173,18 +193,50 @@ func ByOperation(ctx context.Context, d store.Doer, operation string) (ClaimedSt
 }
 
 // Filter selects runs; empty fields match all.
-type Filter struct{ Status, Definition string }
+type Filter struct {
+	Status, Definition string
+	Key                string // of the run
+	Step               string // the current one, or the last
+	Handler            string // of that step
+	store.Times
+}
 
-// List returns runs after a cursor, the newest first.
-func List(ctx context.Context, d store.Doer, f Filter, after string, limit int) ([]Run, error) {
+// List returns runs after a cursor, the newest first. A status that few runs have, and a key, are found by an index; other
+// filters search (store.Found), by Since only as far back as necessary.
+func List(ctx context.Context, d store.Doer, f Filter, behind string, limit int) ([]store.Found[Run], error) {
 	if f.Status != "" && !slices.Contains(Statuses, f.Status) {
 		return nil, fault.New(fault.Validation, "status must be one of %s, got %q", strings.Join(Statuses, ", "), f.Status).With("pointer", "/status")
+	}
+	a := listArgs{Filter: f, from: idPrefix, before: store.PrefixEnd(idPrefix), scan: store.SearchScan, limit: limit}
+	if f.Key != "" {
+		k, err := ListByKey(ctx, d, f.Key, 1)
+		if err != nil || len(k) == 0 || k[0].Key != f.Key {
+			return nil, err
+		}
+		a.from, a.before = k[0].ID, store.PrefixEnd(k[0].ID)
+	}
+	if behind != "" {
+		a.before = min(a.before, behind)
+	}
+	if f == (Filter{}) {
+		a.scan = limit
 	}
 	verb := listVerb
 	if f.Status != "" && f.Status != Completed && f.Status != Cancelled {
 		verb = listOpenVerb
 	}
-	return verb.Do(ctx, d, listArgs{after, f.Status, f.Definition, limit})
+	found, err := verb.Do(ctx, d, a)
+	// Ids are ordered by the clocks of the nodes, and the times are of the database. Both are in the same order, but for a
+	// margin, whatever the difference between the clocks.
+	if n := len(found); n > 0 && found[n-1].Row.CreatedAt.Before(f.Since.Add(-events.Slack)) {
+		found[n-1].Edge = false
+	}
+	return found, err
+}
+
+// ListByKey returns runs whose keys begin with a text, in the order of their keys.
+func ListByKey(ctx context.Context, d store.Doer, prefix string, limit int) ([]Keyed, error) {
+	return listKeyVerb.Do(ctx, d, keyArgs{prefix, store.PrefixEnd(prefix), limit})
 }
 
 // Steps returns the visits of a run's steps after a cursor, in their order.

@@ -57,7 +57,7 @@ func List(ctx context.Context, d store.Doer, a ListArgs) ([]Entry, error) {
 			return nil, err
 		}
 	}
-	return listVerb.Do(ctx, d, listArgs{a.Kind, a.After, a.Prefix, store.AfterPrefix(a.Prefix), a.Limit})
+	return listVerb.Do(ctx, d, listArgs{a.Kind, a.After, max(a.After, a.Prefix), store.PrefixEnd(a.Prefix), a.Limit})
 }
 
 // ListKinds returns a page of the kinds of which there are scopes, or were until a day ago.

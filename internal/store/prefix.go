@@ -1,6 +1,9 @@
 package store
 
-import "unicode/utf8"
+import (
+	"strings"
+	"unicode/utf8"
+)
 
 // AfterPrefix returns the first text that sorts after every text with a prefix, "" if there is none. The order of bytes is
 // that of code points.
@@ -16,4 +19,16 @@ func AfterPrefix(prefix string) string {
 		}
 	}
 	return ""
+}
+
+// Last sorts after every name and id, which are shorter.
+var Last = strings.Repeat(string(utf8.MaxRune), 256)
+
+// PrefixEnd is [AfterPrefix], or [Last] if there is no such text. As a bound of a range it is always used by an index: the planner
+// cannot use a bound that may be missing, and reads to the end of the list.
+func PrefixEnd(prefix string) string {
+	if end := AfterPrefix(prefix); end != "" {
+		return end
+	}
+	return Last
 }

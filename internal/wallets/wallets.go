@@ -48,7 +48,8 @@ type putArgs struct {
 }
 
 type listArgs struct {
-	id    string `arg:"wallet"`
+	from  string `arg:"from"`
+	upto  string `arg:"upto"`
 	after string `arg:"after"`
 	limit int    `arg:"limit"`
 }
@@ -109,7 +110,7 @@ func Get(ctx context.Context, d store.Doer, id string) (Wallet, error) {
 	if err := strictjson.Text("wallet", id, events.MaxName); err != nil {
 		return Wallet{}, err
 	}
-	all, err := listVerb.Do(ctx, d, listArgs{id: id, limit: 1})
+	all, err := listVerb.Do(ctx, d, listArgs{from: id, upto: id, limit: 1})
 	return store.First(all, err, func() error { return missing(id) })
 }
 
@@ -117,7 +118,7 @@ func missing(id string) error { return fault.New(fault.NotFound, "wallet %q does
 
 // List returns wallets ordered by id, after the given id.
 func List(ctx context.Context, d store.Doer, after string, limit int) ([]Wallet, error) {
-	return listVerb.Do(ctx, d, listArgs{after: after, limit: limit})
+	return listVerb.Do(ctx, d, listArgs{from: after, upto: store.Last, after: after, limit: limit})
 }
 
 // Ledger returns the rows of a ledger in order, after the given row.

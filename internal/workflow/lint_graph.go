@@ -1,10 +1,6 @@
 package workflow
 
-import (
-	"cmp"
-
-	"github.com/holdfast-go/holdfast/internal/configdoc"
-)
+import "github.com/holdfast-go/holdfast/internal/configdoc"
 
 // ways returns the successors of each step by all its fields; len(Steps) is the end. The definition must
 // pass D1 and D2.
@@ -24,16 +20,8 @@ func (l *linter) ways() configdoc.Graph[int] {
 
 // leads returns the names of a step's successors. A failure of the run is not among them.
 func (d *Definition) leads(i int) (names []string) {
-	s := &d.Steps[i]
-	if s.Type == Condition {
-		names = append(names, cmp.Or(s.Then, d.After(i)), cmp.Or(s.Else, d.After(i)))
-	} else {
-		names = append(names, d.After(i))
-	}
-	for _, name := range []string{s.OnFailure, s.OnTimeout, s.OnReject} {
-		if name != "" {
-			names = append(names, name)
-		}
+	for _, e := range d.exits(i) {
+		names = append(names, e.To)
 	}
 	return names
 }

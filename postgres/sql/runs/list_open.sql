@@ -1,9 +1,25 @@
--- Lists runs of a status that few runs have, the newest first: after a given one, of a definition.
--- :after a run ('' for none); :definition ('' for any)
-SELECT r.workspace, r.id, r.definition, coalesce(r.key, ''), r.status, r.version, r.input::text, r.state::text, r.memo::text, coalesce(r.output::text, ''), coalesce(r.error, ''),
+-- Reads :scan runs of a status that few runs have, the newest first, and returns those that match a filter, and the last one that
+-- it read.
+-- :before, :from bound the ids; :definition, :step (the current one) and :handler (that of the current step) are '' for any
+WITH edge AS (
+    SELECT r.id FROM {schema}.run r
+     WHERE r.shard = :shard AND r.workspace = :workspace AND r.id < :before AND r.id >= :from AND r.status = :status
+       AND r.status NOT IN ('COMPLETED', 'CANCELLED')
+     ORDER BY r.id DESC
+     LIMIT 1 OFFSET :scan - 1
+), j AS (
+    SELECT r.*, coalesce(r.id = (SELECT edge.id FROM edge), false) AS at_edge,
+           (:definition = '' OR r.definition = :definition) AND (:step = '' OR r.step = :step)
+           AND (:handler = '' OR EXISTS (SELECT 1 FROM {schema}.step s
+                                          WHERE s.shard = :shard AND s.workspace = :workspace AND s.run = r.id AND s.name = r.step AND s.visit = r.visit AND s.handler = :handler))
+           AND {include lists/matches_times r} AS wanted
+      FROM {schema}.run r
+     WHERE r.shard = :shard AND r.workspace = :workspace AND r.id < :before AND r.status = :status
+       AND r.status NOT IN ('COMPLETED', 'CANCELLED') AND r.id >= coalesce((SELECT edge.id FROM edge), :from)
+)
+SELECT r.wanted, r.at_edge, r.workspace, r.id, r.definition, coalesce(r.key, ''), r.status, r.version, r.input::text, r.state::text, r.memo::text, coalesce(r.output::text, ''), coalesce(r.error, ''),
        r.step, r.visit, r.cancel_requested, r.created_at, coalesce(r.started_at, 'epoch'), coalesce(r.finished_at, 'epoch')
-  FROM {schema}.run r
- WHERE r.shard = :shard AND r.workspace = :workspace AND (:after = '' OR r.id < :after) AND r.status = :status
-   AND r.status NOT IN ('COMPLETED', 'CANCELLED') AND (:definition = '' OR r.definition = :definition)
+  FROM j AS r
+ WHERE r.wanted OR r.at_edge
  ORDER BY r.id DESC
  LIMIT :limit

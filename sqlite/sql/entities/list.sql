@@ -1,7 +1,18 @@
--- Lists entities of a lifecycle, in the order of their ids, after a given one.
-SELECT e.lifecycle, e.id, coalesce(e.plan, ''), {include entities/result_columns coalesce(e.phase, 'free')}
-  FROM holdfast_entity AS e
- WHERE e.shard = :shard AND e.workspace = :workspace AND e.lifecycle = :lifecycle AND e.id > :after
-   AND (:status = '' OR e.status = :status) AND e.side = 0
+-- Reads :scan entities of a lifecycle in the order of their ids, and returns those that match a filter, and the last one.
+WITH edge AS (
+    SELECT e.id FROM holdfast_entity AS e
+     WHERE e.shard = :shard AND e.workspace = :workspace AND e.lifecycle = :lifecycle AND e.id > :after
+     ORDER BY e.id
+     LIMIT 1 OFFSET :scan - 1
+), j AS (
+    SELECT e.*, coalesce(e.id = (SELECT edge.id FROM edge), false) AS at_edge,
+           (:status = '' OR e.status = :status) AND e.side = 0
+           AND {include lists/matches_times e} AS wanted
+      FROM holdfast_entity AS e
+     WHERE e.shard = :shard AND e.workspace = :workspace AND e.lifecycle = :lifecycle AND e.id > :after AND e.id <= coalesce((SELECT edge.id FROM edge), :last)
+)
+SELECT e.wanted, e.at_edge, e.lifecycle, e.id, coalesce(e.plan, ''), {include entities/result_columns coalesce(e.phase, 'free')}
+  FROM j AS e
+ WHERE e.wanted OR e.at_edge
  ORDER BY e.id
  LIMIT :limit

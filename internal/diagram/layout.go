@@ -1,4 +1,4 @@
-package lifecycleconfig
+package diagram
 
 import (
 	"slices"
@@ -7,31 +7,34 @@ import (
 	"github.com/holdfast-go/holdfast/internal/configdoc"
 )
 
-// layout places statuses in columns from left to right, in the direction of the steps.
+// layout places nodes in columns from left to right, in the direction of the edges.
 //
-// Between two columns of statuses is a column for labels. Every edge has its own slot in each
+// Between two columns of nodes is a column for labels. Every edge has its own slot in each
 // column that it crosses and is a horizontal line there; it bends only between columns.
-// Therefore no line crosses a status or a label, and no two labels overlap, for any config.
-// Rejected: curves from status to status with labels in the middle, because two curves that cross
+// Therefore no line crosses a node or a label, and no two labels overlap, for any graph.
+// Rejected: curves from node to node with labels in the middle, because two curves that cross
 // hide each other's label.
 //
 // The algorithm is Sugiyama's: reverse the edges that lead back, rank by the longest path, order
 // each column for few crossings, then move the slots up and down towards their neighbours.
 type layout struct {
-	boxes  []*box   // the statuses, in the order of declaration
-	layers [][]*box // the columns, from left to right
+	graph  *Graph
+	boxes  []*box // the nodes, in their order
+	layers [][]*box
 	routes []*route
-	loops  []*route // edges from a status to itself
+	loops  []*route // edges from a node to itself
 
 	width, height float64
+
+	work int // counts the steps of the loops, for tests
 }
 
-// box is a status, or the slot of an edge in a column.
+// box is a node, or the slot of an edge in a column.
 type box struct {
-	vertex *vertex // nil for a slot
-	label  string  // a slot's label, or ""
-	layer  int     // its column
-	order  int     // in its column, from the top
+	node  *Node  // nil for a slot
+	label string // a slot's label, or ""
+	layer int
+	order int // in its layer
 
 	x, y, w, h  float64 // the left edge, the middle, the size
 	left, right []*box  // neighbours
@@ -39,7 +42,7 @@ type box struct {
 
 // route is an edge with the boxes that it passes through, from left to right.
 type route struct {
-	*edge
+	edge  *Edge
 	boxes []*box
 	flip  bool // the edge leads from right to left
 }
@@ -49,22 +52,23 @@ const (
 	boxHeight   = 36.0
 	labelHeight = 22.0
 	slotHeight  = 12.0
-	portGap     = 11.0 // between two lines at one side of a status
+	portGap     = 11.0 // between two lines at one side of a node
 	rowGap      = 14.0
 	columnGap   = 34.0
 	margin      = 20.0
-	maxLabel    = 36 // characters; the rest is in the title
+	loopGap     = 4.0 // between the middle of a loop and its lines
+	maxLabel    = 36  // characters; the rest is in the title
 )
 
 // newLayout arranges a graph.
-func newLayout(vertices []vertex, all []*edge) *layout {
-	l := &layout{}
-	byName := make(map[string]*box)
-	for i := range vertices {
-		b := &box{vertex: &vertices[i], h: boxHeight, w: textWidth(vertices[i].name) + 36}
-		l.boxes, byName[b.vertex.name] = append(l.boxes, b), b
+func newLayout(g *Graph) *layout {
+	l := &layout{graph: g}
+	byID := make(map[string]*box)
+	for i := range g.Nodes {
+		b := &box{node: &g.Nodes[i], h: boxHeight, w: textWidth(g.text(&g.Nodes[i])) + 36}
+		l.boxes, byID[b.node.ID] = append(l.boxes, b), b
 	}
-	l.direct(all, byName)
+	l.direct(byID)
 	l.rank()
 	l.slots()
 	l.arrange()
@@ -85,13 +89,14 @@ func textWidth(s string) (w float64) {
 
 // direct creates routes that all lead to the right. Edges that would close a cycle are reversed. A
 // revert is parallel to its claim, so it is always reversed.
-func (l *layout) direct(all []*edge, byName map[string]*box) {
-	for _, e := range all {
-		r := &route{edge: e, boxes: []*box{byName[e.from], byName[e.to]}}
-		if e.role == revert {
+func (l *layout) direct(byID map[string]*box) {
+	for i := range l.graph.Edges {
+		e := &l.graph.Edges[i]
+		r := &route{edge: e, boxes: []*box{byID[e.From], byID[e.To]}}
+		if e.Kind == Revert {
 			r.reverse()
 		}
-		if e.from == e.to {
+		if e.From == e.To {
 			l.loops = append(l.loops, r)
 		} else {
 			l.routes = append(l.routes, r)
@@ -103,7 +108,7 @@ func (l *layout) direct(all []*edge, byName map[string]*box) {
 	}
 	for _, initial := range []bool{true, false} {
 		for _, b := range l.boxes {
-			if b.vertex.initial == initial {
+			if b.node.Initial == initial {
 				d.visit(b)
 			}
 		}
@@ -136,12 +141,13 @@ func (d *direction) visit(b *box) {
 	d.state[b] = 2
 }
 
-// rank places each status in the column after the last of its predecessors. Odd columns are for
+// rank places each node in the column after the last of its predecessors. Odd columns are for
 // labels.
 func (l *layout) rank() {
 	for changed := true; changed; {
 		changed = false
 		for _, r := range l.routes {
+			l.work++
 			from, to := r.boxes[0], r.boxes[1]
 			if to.layer < from.layer+2 {
 				to.layer, changed = from.layer+2, true
@@ -164,9 +170,9 @@ func (l *layout) slots() {
 		}
 		labeled := path[1:]
 		if r.flip {
-			labeled[len(labeled)-1].tag(r.label())
+			labeled[len(labeled)-1].tag(r.edge.label())
 		} else {
-			labeled[0].tag(r.label())
+			labeled[0].tag(r.edge.label())
 		}
 		for _, s := range path[1:] {
 			l.enter(s)
@@ -176,7 +182,7 @@ func (l *layout) slots() {
 	}
 	for _, r := range l.loops {
 		slot := &box{layer: r.boxes[0].layer + 1}
-		slot.tag(r.label())
+		slot.tag(r.edge.label())
 		l.enter(slot)
 		r.boxes = []*box{r.boxes[0], slot}
 		connect(r.boxes)
@@ -191,6 +197,7 @@ func (b *box) tag(label string) {
 }
 
 func (l *layout) enter(b *box) {
+	l.work++
 	for len(l.layers) <= b.layer {
 		l.layers = append(l.layers, nil)
 	}

@@ -1,4 +1,4 @@
-package lifecycleconfig
+package diagram
 
 import (
 	"cmp"
@@ -11,72 +11,69 @@ import (
 	"github.com/holdfast-go/holdfast/internal/configdoc"
 )
 
-// maxDrawn limits the statuses of a picture plus its combinations of step, status and requester.
-const maxDrawn = 400
-
 const svgStyle = `<style>
-.hf-lifecycle{--ink:#1f2933;--soft:#5f6b7a;--paper:#ffffff;--fill:#eef2f7;--claim:#b45309;--claim-fill:#fff7e6;font:12px ui-monospace,SFMono-Regular,Menlo,Consolas,"DejaVu Sans Mono",monospace}
-@media (prefers-color-scheme:dark){.hf-lifecycle{--ink:#e6eaf0;--soft:#9aa7b6;--paper:#12171e;--fill:#222b37;--claim:#fbbf24;--claim-fill:#33290f}}
-.hf-lifecycle .paper{fill:var(--paper)}
-.hf-lifecycle text{fill:var(--ink)}
-.hf-lifecycle .label,.hf-lifecycle .legend{fill:var(--soft);font-size:11px}
-.hf-lifecycle .status rect{fill:var(--fill);stroke:var(--ink);stroke-width:1.5}
-.hf-lifecycle .claim rect{fill:var(--claim-fill);stroke:var(--claim);stroke-dasharray:5 4}
-.hf-lifecycle .status .inner{fill:none;stroke-width:1}
-.hf-lifecycle .dot{fill:var(--ink)}
-.hf-lifecycle .line{fill:none;stroke:var(--soft);stroke-width:1.4}
-.hf-lifecycle .head{fill:var(--soft)}
-.hf-lifecycle .revert .line{stroke:var(--claim);stroke-dasharray:5 4}
-.hf-lifecycle .revert .head{fill:var(--claim)}
+.{class}{--ink:#1f2933;--soft:#5f6b7a;--paper:#ffffff;--fill:#eef2f7;--claim:#b45309;--claim-fill:#fff7e6;font:12px ui-monospace,SFMono-Regular,Menlo,Consolas,"DejaVu Sans Mono",monospace}
+@media (prefers-color-scheme:dark){.{class}{--ink:#e6eaf0;--soft:#9aa7b6;--paper:#12171e;--fill:#222b37;--claim:#fbbf24;--claim-fill:#33290f}}
+.{class} .paper{fill:var(--paper)}
+.{class} text{fill:var(--ink)}
+.{class} .label,.{class} .legend{fill:var(--soft);font-size:11px}
+.{class} .{noun} rect{fill:var(--fill);stroke:var(--ink);stroke-width:1.5}
+.{class} .claim rect{fill:var(--claim-fill);stroke:var(--claim);stroke-dasharray:5 4}
+.{class} .{noun} .inner{fill:none;stroke-width:1}
+.{class} .dot{fill:var(--ink)}
+.{class} .line{fill:none;stroke:var(--soft);stroke-width:1.4}
+.{class} .head{fill:var(--soft)}
+.{class} .revert .line{stroke:var(--claim);stroke-dasharray:5 4}
+.{class} .revert .head{fill:var(--claim)}
 </style>
 `
 
-const legend = "dot: initial status · double frame: final status · dashed: claim status and revert"
-
-// SVG returns the config as a self-contained picture: statuses from left to right, claim statuses
-// and reverts dashed, in a light or dark color scheme as the reader prefers. Each status has its name
-// in data-status.
-func (c *Config) SVG() string {
-	d := drawing{}
-	if n := c.countCombinations() + len(c.StatusTypes); n > maxDrawn {
-		d.open(c, 480, 60, fmt.Sprintf("%d statuses and steps are too many for a picture.", n))
+// SVG returns a self-contained picture: nodes from left to right, claims and reverts dashed, in a light or dark color scheme as
+// the reader prefers. Each node has its id in data-status or data-step.
+func (g *Graph) SVG() string {
+	d := drawing{graph: g}
+	if g.TooLarge() {
+		d.open(480, 60, fmt.Sprintf("%d nodes and edges are too many for a picture.", g.Size))
 		d.text("legend", margin, 34, "too large to draw")
 		return d.close()
 	}
-	all := c.edges()
-	l := newLayout(c.vertices(all), all)
-	d.open(c, max(l.width, 2*margin+textWidth(legend)*2.2), l.height+24, describeEdges(c, all))
+	l := newLayout(g)
+	d.open(max(l.width, 2*margin+textWidth(g.Legend)*2.2), l.height+24, g.describe())
 	ports := l.ports()
 	for _, r := range slices.Concat(l.routes, l.loops) {
 		d.route(r, ports)
 	}
 	for _, b := range l.boxes {
-		d.status(b)
+		d.node(b)
 	}
-	d.text("legend", margin, l.height+8, legend)
+	d.text("legend", margin, l.height+8, g.Legend)
 	return d.close()
 }
 
-// describeEdges describes the picture in words.
-func describeEdges(c *Config, all []*edge) string {
+// describe describes the picture in words.
+func (g *Graph) describe() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "New entities are %s.", c.InitialStatus)
-	for _, e := range all {
-		label := e.label()
-		if e.role == revert {
-			label = "revert"
+	b.WriteString(g.Intro)
+	for i := range g.Edges {
+		e := &g.Edges[i]
+		fmt.Fprintf(&b, " %s to %s", e.From, e.To)
+		if e.Label != "" {
+			b.WriteString(": " + e.Label)
 		}
-		fmt.Fprintf(&b, " %s to %s: %s.", e.from, e.to, label)
+		b.WriteByte('.')
 	}
 	return b.String()
 }
 
-type drawing struct{ strings.Builder }
+type drawing struct {
+	strings.Builder
+	graph *Graph
+}
 
-func (d *drawing) open(c *Config, w, h float64, description string) {
-	fmt.Fprintf(d, `<svg xmlns="http://www.w3.org/2000/svg" class="hf-lifecycle" role="img" width="%.0f" height="%.0f" viewBox="0 0 %.0f %.0f">`+"\n", w, h, w, h)
-	fmt.Fprintf(d, "<title>%s</title>\n<desc>%s</desc>\n", escape(c.Workflow), escape(description))
-	d.WriteString(svgStyle)
+func (d *drawing) open(w, h float64, description string) {
+	fmt.Fprintf(d, `<svg xmlns="http://www.w3.org/2000/svg" class="%s" role="img" width="%.0f" height="%.0f" viewBox="0 0 %.0f %.0f">`+"\n", d.graph.Class, w, h, w, h)
+	fmt.Fprintf(d, "<title>%s</title>\n<desc>%s</desc>\n", escape(d.graph.Title), escape(description))
+	d.WriteString(strings.NewReplacer("{class}", d.graph.Class, "{noun}", d.graph.Noun).Replace(svgStyle))
 	fmt.Fprintf(d, `<rect class="paper" width="%.0f" height="%.0f"/>`+"\n", w, h)
 }
 
@@ -99,23 +96,23 @@ func (d *drawing) text(class string, x, y float64, s string) {
 	fmt.Fprintf(d, `<text class="%s" x="%.1f" y="%.1f">%s</text>`+"\n", class, x, y, escape(configdoc.Shorten(s, 2*maxLabel+10)))
 }
 
-// status draws a status: a frame, a double frame for a final status, dashed for a claim status.
-func (d *drawing) status(b *box) {
-	class := "status"
-	if b.vertex.claim {
-		class += " claim"
+// node draws a node: a frame, a double frame for a final one, dashed for a claim.
+func (d *drawing) node(b *box) {
+	class := d.graph.Noun
+	if b.node.Kind != d.graph.Noun {
+		class += " " + b.node.Kind
 	}
-	name := escape(b.vertex.name)
+	id := escape(b.node.ID)
 	top := b.y - b.h/2
-	fmt.Fprintf(d, `<g class="%s" data-status="%s"><title>%s</title>`, class, name, name)
+	fmt.Fprintf(d, `<g class="%s" data-%s="%s"><title>%s</title>`, class, d.graph.Noun, id, id)
 	fmt.Fprintf(d, `<rect x="%.1f" y="%.1f" width="%.1f" height="%.1f" rx="7"/>`, b.x, top, b.w, b.h)
-	if b.vertex.end {
+	if b.node.Final {
 		fmt.Fprintf(d, `<rect class="inner" x="%.1f" y="%.1f" width="%.1f" height="%.1f" rx="5"/>`, b.x+3, top+3, b.w-6, b.h-6)
 	}
-	if b.vertex.initial {
+	if b.node.Initial {
 		fmt.Fprintf(d, `<circle class="dot" cx="%.1f" cy="%.1f" r="4"/>`, b.x+10, b.y)
 	}
-	fmt.Fprintf(d, `<text x="%.1f" y="%.1f" text-anchor="middle">%s</text></g>`+"\n", b.x+b.w/2, b.y+4, escape(configdoc.Shorten(b.vertex.name, maxLabel)))
+	fmt.Fprintf(d, `<text x="%.1f" y="%.1f" text-anchor="middle">%s</text></g>`+"\n", b.x+b.w/2, b.y+4, escape(configdoc.Shorten(d.graph.text(b.node), maxLabel)))
 }
 
 // port is a point where a line meets a box.
@@ -125,7 +122,7 @@ type port struct {
 	side int // -1 left, 1 right
 }
 
-// ports distributes the lines over each side of a status, from top to bottom in the order of their
+// ports distributes the lines over each side of a node, from top to bottom in the order of their
 // other ends.
 func (l *layout) ports() map[port]float64 {
 	y := make(map[port]float64)
@@ -152,11 +149,11 @@ func meet(ports map[port]float64, at, to *box, side int) float64 {
 // route draws an edge with its label.
 func (d *drawing) route(r *route, ports map[port]float64) {
 	class := "edge"
-	if r.role == revert {
+	if r.edge.Kind == Revert {
 		class += " revert"
 	}
-	fmt.Fprintf(d, `<g class="%s"><title>%s</title>`, class, escape(r.from+" → "+r.to+" "+r.label()))
-	if r.from == r.to {
+	fmt.Fprintf(d, `<g class="%s"><title>%s</title>`, class, escape(r.edge.From+" → "+r.edge.To+" "+r.edge.label()))
+	if r.edge.From == r.edge.To {
 		d.loop(r, ports)
 	} else {
 		d.line(r, ports)

@@ -1,0 +1,6 @@
+-- Lists the runs whose keys are in a range, in the order of the keys.
+SELECT r.id, r.key, r.status
+  FROM {schema}.run AS r
+ WHERE r.shard = :shard AND r.workspace = :workspace AND r.key >= :from AND r.key < :upto
+ ORDER BY r.key
+ LIMIT :limit
