@@ -301,7 +301,7 @@ func (t *table) Write(ctx context.Context, sc store.Conn, workspace, id string, 
 		if t.write[n] == nil {
 			return false, fault.New(fault.Internal, "column %q of %s was not opened for writing", n, t.name)
 		}
-		v, err := fromJSON(values[n])
+		v, err := fromJSON(values[n], t.write[n].declared == "JSON")
 		if err != nil {
 			return false, err
 		}
@@ -322,8 +322,9 @@ func (t *table) Write(ctx context.Context, sc store.Conn, workspace, id string, 
 	return found && err == nil, err
 }
 
-// fromJSON returns a JSON value as SQLite stores it.
-func fromJSON(text json.RawMessage) (any, error) {
+// fromJSON returns a JSON value as SQLite stores it. A column that is declared as JSON stores strings and booleans as JSON text,
+// which [column.json] includes unchanged.
+func fromJSON(text json.RawMessage, asJSON bool) (any, error) {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.UseNumber()
 	var v any
@@ -335,7 +336,15 @@ func fromJSON(text json.RawMessage) (any, error) {
 		if n, err := v.Int64(); err == nil {
 			return n, nil
 		}
+		if !strings.ContainsAny(v.String(), ".eE") {
+			return nil, fault.New(fault.Validation, "the integer %.40s is out of range: SQLite stores integers of 64 bits", v)
+		}
 		return v.Float64()
+	case string, bool:
+		if asJSON {
+			return string(bytes.TrimSpace(text)), nil
+		}
+		return v, nil
 	case map[string]any, []any:
 		return string(text), nil
 	default:

@@ -124,8 +124,7 @@ func (s *bound) after(ctx context.Context, h *handler, d *reactions.Delivery) er
 	w, ours, err := s.afterEffectWork(ctx, h.name, d.Event)
 	if ours && fault.CodeOf(err) == fault.NotFound {
 		d.Options.BlockOnError = how.OnMissing != lifecycleconfig.Skip
-		return fault.NonRetryable(fault.New(fault.NotFound, "%s %q was deleted before the after-effect was delivered: skip the event, or restore the row and unblock the reaction",
-			s.config.Workflow, w.entity.ID))
+		return fault.NonRetryable(s.deleted(w))
 	}
 	if err != nil || !ours {
 		return err
@@ -141,6 +140,12 @@ func (s *bound) after(ctx context.Context, h *handler, d *reactions.Delivery) er
 		d.Commit(func(ctx context.Context, tx *store.Tx) error { return f(ctx, tx) })
 	}
 	return nil
+}
+
+// deleted is the error of an after-effect whose entity is gone.
+func (s *bound) deleted(w *work) error {
+	return fault.New(fault.NotFound, "%s %q was deleted before the after-effect was delivered: skip the event, or restore the row and unblock the reaction",
+		s.config.Workflow, w.entity.ID)
 }
 
 // retriable maps the error of a URL to that of an after-effect. A 4xx comes from a proxy as often as

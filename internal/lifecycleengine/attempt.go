@@ -182,6 +182,11 @@ func (t *attempt) handOn(ctx context.Context, next *handOn) (entities.Entity, er
 	if err != nil {
 		return e, err
 	}
+	if o, ok := t.store.(*userTable); ok { // the companion row was queued, and has versions of its own
+		if err := o.refresh(ctx, nil, &e); err != nil {
+			return e, err
+		}
+	}
 	e.Claim.Operation = t.entity.Claim.Operation // also if the response was lost
 	return e, fault.New(fault.ActionFailed, "the step is waiting for a worker").With("outcome", "pending").With("operation", e.Claim.Operation).With("status", e.Status)
 }

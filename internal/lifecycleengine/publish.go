@@ -186,7 +186,10 @@ func (a After) Task(ctx context.Context, t reactions.Task) (remote.Task, error) 
 	if err != nil {
 		return remote.Task{}, err
 	}
-	w, _, err := s.afterEffectWork(ctx, t.Reaction.Options.Handler, t.Event)
+	w, ours, err := s.afterEffectWork(ctx, t.Reaction.Options.Handler, t.Event)
+	if ours && fault.CodeOf(err) == fault.NotFound {
+		return remote.Task{}, &reactions.Undeliverable{Err: s.deleted(w), Skip: s.delivery(t.Reaction.Options.Handler).OnMissing == lifecycleconfig.Skip}
+	}
 	if err != nil {
 		return remote.Task{}, err
 	}

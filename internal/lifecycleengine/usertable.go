@@ -6,6 +6,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/engine"
@@ -29,9 +30,10 @@ func (s *bound) newStore(ctx context.Context) (entityStore, error) {
 // status. Both rows therefore change together or not at all, and always in the same order. The
 // status on the companion row is the one that was last seen; it is synchronized before use.
 type userTable struct {
-	bound *bound
-	table store.UserTable
-	space string // the workspace of the whole table, or "" if rows have their own
+	adoptFrom atomic.Int64 // how many rows in claim statuses the next sweep leaves out
+	bound     *bound
+	table     store.UserTable
+	space     string // the workspace of the whole table, or "" if rows have their own
 	// only is the workspace of a lifecycle that was published through the API: rows of other workspaces are not
 	// its entities. It is "" for a lifecycle of a program.
 	only  string
@@ -347,31 +349,41 @@ func (o *userTable) adopt(ctx context.Context) (n int, err error) {
 	if len(claims) == 0 {
 		return 0, nil
 	}
-	rows, err := o.table.In(ctx, o.only, claims, adoptLimit)
-	for _, row := range rows {
+	from := int(o.adoptFrom.Load())
+	rows, err := o.table.In(ctx, o.only, claims, from+adoptLimit)
+	if err != nil {
+		return 0, err
+	}
+	if len(rows) < from+adoptLimit { // the next sweep begins anew
+		o.adoptFrom.Store(0)
+	} else {
+		o.adoptFrom.Add(adoptLimit)
+	}
+	for _, row := range rows[min(from, len(rows)):] {
 		space := row.Workspace
 		if o.space != "" {
 			space = o.space
 		}
-		failed := o.adoptRow(store.InWorkspace(ctx, space), row)
-		if err = errors.Join(err, failed); failed == nil {
+		adopted, failed := o.adoptRow(store.InWorkspace(ctx, space), row)
+		if err = errors.Join(err, failed); adopted {
 			n++
 		}
 	}
 	return n, err
 }
 
-func (o *userTable) adoptRow(ctx context.Context, row store.UserRow) error {
+// adoptRow reverts a row in a claim status without a claim, and reports whether it was one.
+func (o *userTable) adoptRow(ctx context.Context, row store.UserRow) (bool, error) {
 	at, err := o.bound.engine.Partition(ctx, store.Write)
 	if err != nil {
-		return err
+		return false, err
 	}
 	companion, err := entities.Get(ctx, o.bound.engine, o.bound.config.Workflow, row.ID)
 	switch {
 	case err == nil && companion.Claim.Phase != entities.Free:
-		return nil // it is claimed
+		return false, nil // it is claimed
 	case err != nil && fault.CodeOf(err) != fault.NotFound:
-		return err
+		return false, err
 	}
 	err = o.bound.engine.Update(ctx, func(ctx context.Context, tx *store.Tx) error {
 		companion, err := entities.Sync(ctx, tx, o.bound.config.Workflow, row.ID, row.Status)
@@ -388,7 +400,7 @@ func (o *userTable) adoptRow(ctx context.Context, row store.UserRow) error {
 		return o.bound.adoptOne(ctx, tx, at, row.ID, row.Status)
 	})
 	if errors.Is(err, errMoved) || fault.CodeOf(err) == fault.NotFound {
-		return nil // it was claimed, moved or deleted
+		return false, nil // it was claimed, moved or deleted
 	}
-	return err
+	return err == nil, err
 }

@@ -3,6 +3,7 @@ package reactions
 import (
 	"cmp"
 	"context"
+	"errors"
 	"log/slog"
 	"slices"
 	"time"
@@ -61,9 +62,22 @@ type After interface {
 	Is(Info) bool
 	// Wants reports whether the after-effect follows an event.
 	Wants(Info, events.Event) (bool, error)
-	// Task returns the remote task of an after-effect.
+	// Task returns the remote task of an after-effect, or an [*Undeliverable] error.
 	Task(context.Context, Task) (remote.Task, error)
 }
+
+// Undeliverable is the error of an event that can never be handed out. Its stream is blocked or, with Skip, the event is
+// skipped.
+type Undeliverable struct {
+	Err  error
+	Skip bool
+}
+
+// Error returns the reason.
+func (u *Undeliverable) Error() string { return u.Err.Error() }
+
+// Unwrap returns the reason.
+func (u *Undeliverable) Unwrap() error { return u.Err }
 
 // Owns reports whether a task id is one of a reaction.
 func (r *Remote) Owns(id string) bool { return IsTask(id) }
@@ -105,7 +119,15 @@ func (r *Remote) take(ctx context.Context, d store.Doer, a Ask) ([]remote.Task, 
 		x := t.Remote()
 		if r.After.Is(t.Reaction) {
 			var failed error
-			if x, failed = r.After.Task(ctx, t); failed != nil { // its lease expires, and the stream is taken again
+			x, failed = r.After.Task(ctx, t)
+			if u, ok := errors.AsType[*Undeliverable](failed); ok {
+				l := t.Lease
+				if failed = Block(ctx, d, l, l.Watermark, t.Event.Version, u.Error(), l.Failures+1, !u.Skip); failed == nil || errors.Is(failed, errReset) {
+					r.Tallies.Trace(r.Log, Failed{Blocked: !u.Skip, Skipped: u.Skip}.What(), l, t.Event.Version)
+					continue
+				}
+			}
+			if failed != nil { // its lease expires, and the stream is taken again
 				r.Log.Warn("failed to hand out an after-effect", "workspace", t.Lease.Workspace, "reaction", t.Reaction.Name, "stream", t.Lease.Stream, "error", failed)
 				continue
 			}
