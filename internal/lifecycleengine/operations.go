@@ -58,7 +58,7 @@ func OperationsWith(ctx context.Context, d store.Doer, phase, behind string, lim
 
 // InPhase returns operations in a phase without their effects, ordered by id.
 func InPhase(ctx context.Context, d store.Doer, phase, behind string, limit int) ([]Operation, error) {
-	open, err := listVerb.Do(ctx, d, listArgs{phase: phase, behind: behind, limit: limit})
+	open, err := listVerb.Do(ctx, d, listArgs{phase: phase, from: behind, upto: store.Last, behind: behind, limit: limit})
 	all := make([]Operation, len(open))
 	for i, o := range open {
 		all[i] = *operationOf(o)

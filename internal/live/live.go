@@ -207,7 +207,7 @@ func (r *reader) states(ctx context.Context) {
 		}
 		for topic := range topics {
 			if err := r.state(ctx, topic); err != nil && ctx.Err() == nil {
-				r.hub.Log.Warn("cannot read the state that watchers wait for", "topic", topic, "error", err)
+				r.hub.Log.Warn("failed to read the state of a topic of GET live", "topic", topic, "error", err)
 			}
 		}
 		pause = max(stateEvery, share*clock.Since(begun))
