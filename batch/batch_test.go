@@ -95,6 +95,24 @@ func balance(t *testing.T, e *holdfast.Engine) int64 {
 	return w.Balance
 }
 
+// TestAPanicInAWriteIsAFailure verifies that a panic in WriteTx fails its item, and does not end the process.
+func TestAPanicInAWriteIsAFailure(t *testing.T) {
+	each(t, func(t *testing.T, open func(...holdfast.Part) *holdfast.Engine) {
+		kind := batch.Define("panics", func(_ context.Context, i *batch.Item[in]) (int, error) {
+			i.WriteTx(func(context.Context, holdfast.Tx) error { panic("no row") })
+			return 1, nil
+		}, batch.Options{Retry: holdfast.RetryPolicy{MaxAttempts: 1}})
+		e := open(kind)
+		fund(t, e, 100)
+		if _, err := kind.Create(t.Context(), e, "w", work(1, 2), batch.ID("b")); err != nil {
+			t.Fatal(err)
+		}
+		if b := until(t, e, "b", over); b.Counts != (batch.Counts{Failed: 1}) {
+			t.Errorf("got %+v, want one failed item", b.Counts)
+		}
+	})
+}
+
 func TestAKindDoesItsItems(t *testing.T) {
 	each(t, func(t *testing.T, open func(...holdfast.Part) *holdfast.Engine) {
 		var calls, most, now atomic.Int64

@@ -324,8 +324,11 @@ func (k *Kind[I, O]) Register(_ context.Context, e *holdfast.Engine) error {
 	if err := strictjson.Text("kind", k.name, events.MaxName); err != nil {
 		return err
 	}
-	if k.o.Lease < 0 || k.o.MaxWorkers < 0 || k.o.MaxConcurrency < 0 {
-		return fault.New(fault.Validation, "batch kind %q: Lease (%s), MaxWorkers (%d) and MaxConcurrency (%d) must not be negative", k.name, k.o.Lease, k.o.MaxWorkers, k.o.MaxConcurrency)
+	if k.o.MaxWorkers < 0 || k.o.MaxConcurrency < 0 {
+		return fault.New(fault.Validation, "batch kind %q: MaxWorkers (%d) and MaxConcurrency (%d) must not be negative", k.name, k.o.MaxWorkers, k.o.MaxConcurrency)
+	}
+	if l := k.o.Lease; l != 0 && (l < time.Millisecond || l > 24*time.Hour) {
+		return fault.New(fault.Validation, "batch kind %q: Lease must be between 1ms and 24h, or 0 for the default, got %s", k.name, l)
 	}
 	if strings.HasPrefix(k.name, "$") {
 		return fault.New(fault.Validation, "the name of batch kind %q is reserved: choose a name that does not begin with $", k.name)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/batch"
@@ -38,7 +39,7 @@ func TestAListOfNothingIsAnError(t *testing.T) {
 
 // Verifies that negative options of a kind are refused when the engine opens.
 func TestOptionsOfAKindAreChecked(t *testing.T) {
-	for _, o := range []batch.Options{{Lease: -1}, {MaxWorkers: -1}, {MaxConcurrency: -1}} {
+	for _, o := range []batch.Options{{Lease: -1}, {Lease: 30}, {Lease: 48 * time.Hour}, {MaxWorkers: -1}, {MaxConcurrency: -1}} {
 		kind := batch.Define("k", func(context.Context, *batch.Item[int]) (int, error) { return 0, nil }, o)
 		if _, err := holdfast.Open(t.Context(), holdfasttest.At(holdfasttest.SQLite(t)), holdfast.Config{}, kind); !errors.Is(err, holdfast.ErrValidation) {
 			t.Errorf("%+v: got %v, want ErrValidation", o, err)

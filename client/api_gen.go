@@ -789,13 +789,15 @@ func (c *Client) ListRacesPage(ctx context.Context, p Page, o ...Option) (wire.L
 }
 
 // ListInbox lists what needs a person or is stuck, oldest first. Each entry has a reason and
-// an action that can be called as given.
+// an action that can be called as given. At most 1,000 entries of each kind are listed;
+// inbox/counts says whether there are more.
 func (c *Client) ListInbox(ctx context.Context, f InboxFilter) iter.Seq2[wire.InboxItem, error] {
 	return pages(func(p Page) (wire.List[wire.InboxItem], error) { return c.ListInboxPage(ctx, f, p) })
 }
 
 // ListInboxPage lists a page of what needs a person or is stuck, oldest first. Each entry has
-// a reason and an action that can be called as given.
+// a reason and an action that can be called as given. At most 1,000 entries of each kind are
+// listed; inbox/counts says whether there are more.
 func (c *Client) ListInboxPage(ctx context.Context, f InboxFilter, p Page, o ...Option) (wire.List[wire.InboxItem], error) {
 	return do[wire.List[wire.InboxItem]](ctx, c, list(p, "inbox").set("kind", f.Kind), o)
 }

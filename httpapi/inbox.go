@@ -21,7 +21,7 @@ import (
 
 func (a *API) inboxRoutes() {
 	add(a, route{Method: http.MethodGet, Path: "inbox", ID: "listInbox", Tag: "visibility", Summary: "List what needs a person or is stuck, oldest first.", Roles: readers, Filter: "InboxFilter",
-		More: "Each entry has a reason and an action that can be called as given."}, listInbox)
+		More: "Each entry has a reason and an action that can be called as given. At most 1,000 entries of each kind are listed; inbox/counts says whether there are more."}, listInbox)
 	add(a, route{Method: http.MethodGet, Path: "inbox/counts", ID: "countInbox", Tag: "visibility", Summary: "Count the entries of the inbox by kind.", Roles: readers, Filter: "InboxFilter",
 		More: "Counts are exact up to 1,000."}, countInbox)
 	add(a, route{Method: http.MethodPost, Path: "maintenance", ID: "runMaintenance", Tag: "visibility", Summary: "Run the background work of one node now.", Roles: operators, Idempotency: table.UnderLease,

@@ -29,12 +29,13 @@ type Act[E any] struct {
 
 // WriteTx adds f to the transaction that settles the step, so that the writes of f and the step's result are committed
 // together or not at all. f may run more than once. In an after-effect, f runs in the transaction that acknowledges the
-// delivery.
+// delivery. A validation cannot write: if it calls WriteTx, the step fails.
 func (a *Act[E]) WriteTx(f func(context.Context, holdfast.Tx) error) {
 	a.inner.Commit(store.TxFunc(f))
 }
 
-// Set replaces the entity's data when the step is settled. To change a row of a user-owned table, use
+// Set replaces the entity's data when the step is settled. Only an action can call it: in a validation and in an after-effect,
+// the error is [holdfast.ErrValidation]. To change a row of a user-owned table, use
 // [Act.WriteTx] instead.
 func (a *Act[E]) Set(data E) error {
 	raw, err := encoded(a.Entity.ID, data)

@@ -56,8 +56,8 @@ type stuckAfter time.Duration
 
 // Register sets the duration on an engine.
 func (d stuckAfter) Register(_ context.Context, e *holdfast.Engine) error {
-	if d < 0 {
-		return fault.New(fault.Validation, "StuckAfter must not be negative, got %s", time.Duration(d))
+	if d := time.Duration(d); d != 0 && (d < time.Millisecond || d > 24*time.Hour) {
+		return fault.New(fault.Validation, "StuckAfter must be between 1ms and 24h, or 0 for the default, got %s", d)
 	}
 	lifecycleengine.SetStuckAfter(engine.Of(e), time.Duration(d))
 	return nil

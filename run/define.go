@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -146,6 +147,8 @@ func Handle[I, O any](d *Definition, name string, f func(context.Context, I) (O,
 		d.bad = fmt.Errorf("handler %q: %w", name, s.bad)
 	case !reflect.DeepEqual(s.spec, workflow.Step{}):
 		d.bad = fault.New(fault.Validation, "handler %q: Handle accepts only a safety option, RecordBehind, OnUnknownRetry and Timeout: set other options in the definition", name)
+	case s.own.Timeout < 0 || s.own.Timeout > 24*time.Hour:
+		d.bad = fault.New(fault.Validation, "handler %q: Timeout must be between 0 and 24h, got %s", name, s.own.Timeout)
 	case twice:
 		d.bad = fault.New(fault.Validation, "definition %s: handler %q has two functions: call Handle once for each name", d.ID(), name)
 	case !slices.Contains(d.def.Handlers(), name):
@@ -218,8 +221,9 @@ func made(s Step, o []StepOption) Step {
 	if s.own != nil {
 		s.own.Safety, s.own.Unknown, s.own.Timeout, s.own.Behind = s.spec.Safety, s.spec.OnUnknown, s.spec.Timeout, s.behind
 	}
-	if s.own != nil && s.bad == nil && s.spec.OnUnknown != "" && s.spec.Safety != "" && s.spec.Safety != "opaque" {
-		s.bad = fault.New(fault.Validation, "step %q: OnUnknownRetry is an option of an opaque task: a task that is %s has no unknown outcome of its own; pass holdfast.OnUnknownRetry to its effects", s.spec.Name, s.spec.Safety)
+	// The step of Handle has no type: the definition may declare its safety.
+	if s.own != nil && s.bad == nil && s.spec.OnUnknown != "" && s.spec.Safety != "opaque" && (s.spec.Safety != "" || s.spec.Type == workflow.Task) {
+		s.bad = fault.New(fault.Validation, "step %q: OnUnknownRetry is an option of an opaque task: a task that is %s has no unknown outcome of its own; pass holdfast.OnUnknownRetry to its effects", s.spec.Name, cmp.Or(s.spec.Safety, "idempotent"))
 	}
 	if s.behind && s.bad == nil && (s.own == nil || s.spec.Safety != "idempotent") {
 		s.bad = fault.New(fault.Validation, "RecordBehind is an option of Task and Handle, for a task that is Idempotent: add Idempotent, or remove RecordBehind")

@@ -596,6 +596,8 @@ func TestOptionsWithoutEffect(t *testing.T) {
 	body := func(context.Context, any) (int, error) { return 1, nil }
 	bad := map[string]*run.Definition{
 		"another handler": run.Handle(run.MustParse([]byte(text)), "other", body),
+		"a timeout":       run.Handle(run.MustParse([]byte(text)), "h", body, run.Timeout(-1)),
+		"no safety":       run.Define("x", "1", run.Task("a", body, run.OnUnknownRetry())),
 		"a handler twice": run.Handle(run.Handle(run.MustParse([]byte(text)), "h", body), "h", body),
 	}
 	for name, o := range map[string]run.StepOption{"WithRetry": run.WithRetry(holdfast.RetryPolicy{MaxAttempts: 2}), "Next": run.Next("end"), "Input": run.Input(1),

@@ -225,11 +225,21 @@ func with(ctx context.Context, e Engine, at store.Partition, batch string, commi
 		}
 		for _, f := range commits {
 			if err == nil {
-				err = f(ctx, tx)
+				err = runCommit(ctx, tx, f)
 			}
 		}
 		return err
 	})
+}
+
+// runCommit runs a write of the program and turns a panic into an error.
+func runCommit(ctx context.Context, tx *store.Tx, f Commit) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("a WriteTx function panicked: %v", p)
+		}
+	}()
+	return f(ctx, tx)
 }
 
 // body runs the user's code and turns a panic into an error.

@@ -26,6 +26,9 @@ func (l *linter) names() {
 	if c.Janitor != nil {
 		l.positive("/janitor/every", c.Janitor.Every)
 		l.positive("/janitor/stuck_after", c.Janitor.StuckAfter)
+		if d := c.Janitor.StuckAfter; d > 24*time.Hour {
+			l.Refuse("R15", "/janitor/stuck_after", "stuck_after must be at most 24h, got %v", d)
+		}
 	}
 	for i := range c.Steps {
 		l.step(i, &c.Steps[i])

@@ -22,7 +22,9 @@ type Act struct {
 	Attempt   int
 	Input     json.RawMessage
 
-	w *work
+	w       *work
+	kind    string // action, validation or afterEffect
+	misused error  // a call that the kind does not permit and that cannot return an error
 }
 
 // work is an [Act] with the state that the attempt needs.
@@ -50,11 +52,18 @@ type commit = func(context.Context, *store.Tx) error
 
 // Commit adds a write to the transaction that settles the step.
 func (a *Act) Commit(f func(context.Context, *store.Tx) error) {
+	if a.kind == "validation" { // it also runs for a manual claim, and does not run again when an action is resumed
+		a.misused = fault.New(fault.Validation, "a validation cannot write: call WriteTx in the action")
+		return
+	}
 	a.w.commits = append(a.w.commits, f)
 }
 
 // Set replaces the entity's data when the step is settled.
 func (a *Act) Set(data json.RawMessage) error {
+	if a.kind != "action" {
+		return fault.New(fault.Validation, "only an action can set the data of entity %q: call Set in the action of the step", a.Entity.ID)
+	}
 	if a.w.own {
 		return fault.New(fault.Validation, "entity %q is a row in the program's own table: change the row in WriteTx", a.Entity.ID)
 	}
@@ -65,7 +74,12 @@ func (a *Act) Set(data json.RawMessage) error {
 // Handle adds a handler of a kind: "action", "validation" or "afterEffect". An empty or used name is an error of Start.
 func (l *Lifecycle) Handle(kind, name string, f func(context.Context, *Act) error, d Declared) {
 	l.add(kind, name, func(ctx context.Context, w *work) error {
-		return f(ctx, &Act{Entity: Public(w.entity), Step: w.step, Requester: w.requester, Operation: w.operation, Attempt: w.attempt, Input: w.input, w: w})
+		a := &Act{Entity: Public(w.entity), Step: w.step, Requester: w.requester, Operation: w.operation, Attempt: w.attempt, Input: w.input, w: w, kind: kind}
+		err := f(ctx, a)
+		if err == nil && a.misused != nil {
+			err = fault.NonRetryable(a.misused)
+		}
+		return err
 	}, d)
 }
 

@@ -323,6 +323,31 @@ func lateResponse(t *testing.T, s testDB, writes bool) {
 	testkit.Eventually(t, "the next event is delivered although the first response has not come", func() bool { return delivered.Load() == 2 })
 }
 
+// TestAnErrorFromElsewhereCounts verifies that a body's error which has the code of an unavailable database, or of a lost lease,
+// but is from another system, counts as a failure: it blocks the stream at once if it is not retryable, else after its
+// attempts.
+func TestAnErrorFromElsewhereCounts(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s testDB) {
+		var calls atomic.Int64
+		once := stream.React("once", stream.Select{Pattern: "^s$"}, func(context.Context, *stream.Delivery) error {
+			calls.Add(1)
+			return holdfast.NonRetryable(fault.New(fault.OutcomeUnknown, "the charge may have been made"))
+		}, stream.Options{})
+		twice := stream.React("twice", stream.Select{Pattern: "^s$"}, func(context.Context, *stream.Delivery) error {
+			return fault.New(fault.LeaseLost, "a lease of another system")
+		}, stream.Options{Retry: holdfast.RetryPolicy{MaxAttempts: 2, Backoff: time.Millisecond}})
+		hf := s.node(t, once, twice)
+		emit(t, hf, "s", "a")
+		for _, name := range []string{"once", "twice"} {
+			waitForPosition(t, hf, name, "s", "is blocked", func(p stream.Position) bool { return p.Blocked })
+		}
+		if n := calls.Load(); n != 1 {
+			t.Errorf("an error that is not retryable was retried: %d calls", n)
+		}
+	})
+}
+
 // TestADeadlockWithARebuildBlocksNothing verifies that a rebuild and a worker which lock
 // the reaction's rows and a user table in opposite order both finish, and that the
 // deadlock is no failure of the event.

@@ -40,13 +40,14 @@ func (w *Worker) serve(ctx context.Context, l *Lease) {
 			d.Attempt = l.Attempt()
 		}
 		w.begin(l)
-		err := w.run(body, h, d)
+		err, committing := w.run(body, h, d), false
 		if err == nil && (len(d.commits) > 0 || careful) {
+			committing = true
 			finished = i == len(l.Events)-1 && !l.Full
 			err = w.commit(body, l, d, finished)
 		}
 		if err != nil {
-			w.failed(body, h, l, d, done, failures, err)
+			w.failed(body, h, l, d, done, failures, err, committing)
 			return
 		}
 		done, failures = d.Event.Version, 0
@@ -131,18 +132,19 @@ func (w *Worker) inBody(l *Lease, yes bool) {
 	}
 }
 
-// failed ends a lease whose event failed.
-func (w *Worker) failed(ctx context.Context, h *Handler, l *Lease, d *Delivery, done int64, failures int, err error) {
+// failed ends a lease whose event failed. An error of the engine, in the body or in the commit, is no failure of the event, but
+// one that the body has from elsewhere is, whatever its code.
+func (w *Worker) failed(ctx context.Context, h *Handler, l *Lease, d *Delivery, done int64, failures int, err error, committing bool) {
 	var later *Snoozed
+	unavailable := fault.CodeOf(err) == fault.Unavailable || fault.CodeOf(err) == fault.OutcomeUnknown
 	switch cause := context.Cause(ctx); {
 	case cause != nil:
 		w.abandon(l, done, cause)
-	case fault.CodeOf(err) == fault.LeaseLost:
+	case committing && fault.CodeOf(err) == fault.LeaseLost || errors.Is(err, lease.ErrLost):
 		w.abandon(l, done, lease.ErrLost)
 	case errors.Is(err, lease.ErrTimeout):
 		w.timedOut(l, done)
-	case fault.CodeOf(err) == fault.Unavailable || fault.CodeOf(err) == fault.OutcomeUnknown:
-		// an unavailable database is no failure of the event
+	case unavailable && !fault.IsNonRetryable(err) && (committing || fault.IsRetryable(err)):
 		w.Log.Warn("database unavailable; retrying the event", "workspace", l.Workspace, "reaction", h.Name, "stream", l.Stream, "epoch", l.Epoch, "error", err)
 		w.end(l, End{Lease: l, Done: done, Unfinished: true, Delay: h.Backoff.Pause(1)})
 	case errors.As(err, &later):

@@ -123,8 +123,8 @@ func (l *linter) http(i int, s *Step) {
 	l.oneOf(stepPath(i, "method"), s.Method, methods)
 	l.oneOf(stepPath(i, "onUnknown"), s.OnUnknown, onUnknown)
 	path := stepPath(i, "safety")
-	if l.oneOf(path, s.Safety, safeties); s.Safety == "transactional" {
-		l.Refuse("D7", path, "an http step cannot be transactional: use idempotent, journaled or opaque")
+	if l.oneOf(path, s.Safety, safeties); s.Safety == "transactional" || s.Safety == "journaled" { // nothing in a call writes or journals
+		l.Refuse("D7", path, "an http step cannot be %s: use idempotent or opaque", s.Safety)
 	}
 	if s.Safety == "" && (s.Method == "POST" || s.Method == "PATCH") {
 		l.Warn("W2", configdoc.Item("/steps", i), "a %s call does not declare its safety: add safety", s.Method)

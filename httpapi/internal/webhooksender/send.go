@@ -19,6 +19,7 @@ import (
 	"github.com/holdfast-go/holdfast/httpapi/internal/egress"
 	"github.com/holdfast-go/holdfast/httpapi/internal/shapes"
 	"github.com/holdfast-go/holdfast/internal/clock"
+	"github.com/holdfast-go/holdfast/internal/lease"
 	"github.com/holdfast-go/holdfast/internal/reactions"
 	"github.com/holdfast-go/holdfast/internal/webhooks"
 	"github.com/holdfast-go/holdfast/webhook"
@@ -46,7 +47,7 @@ func (s *Service) deliver(ctx context.Context, g *gate, id string, d *reactions.
 	switch fault.CodeOf(err) {
 	case "":
 	case fault.NotFound: // its reaction is removed too, so nothing can be recorded
-		return fault.New(fault.LeaseLost, "webhook %q was deleted", id).Wrap(err)
+		return fmt.Errorf("webhook %q was deleted: %w", id, lease.ErrLost)
 	case fault.DatabaseDamaged:
 		return fault.NonRetryable(errors.New("the webhook's secret cannot be decrypted: rotate the secret, then unblock the stream"))
 	default:
