@@ -156,8 +156,8 @@ func (s *settling) waiting(ctx context.Context) (all []Waiting, err error) {
 	for _, u := range s.left {
 		// These stay listed although a loop of this engine has just tried them. If they wait for somebody, the inbox
 		// says so. The feed waits for nobody.
-		served := s.e.StepOf(u.WorkKind) != nil && (u.Kind == wake.PausedBatch || u.Kind == wake.Maintenance || u.Kind == wake.Cleaning)
-		if u.Name == feed.Reaction || served || seen[u.WorkKind] {
+		served := s.e.StepOf(u.WorkKind) != nil && (u.Kind == wake.PausedBatch || u.Kind == wake.Maintenance)
+		if u.Name == feed.Reaction || served || seen[u.WorkKind] || u.EndsByItself() {
 			continue
 		}
 		seen[u.WorkKind] = true

@@ -72,3 +72,18 @@ func TestSettleCallsURLs(t *testing.T) {
 		}
 	})
 }
+
+// TestSettleNamesAnUndoOfAWorker verifies that an item which a worker has to undo is returned by Settle.
+func TestSettleNamesAnUndoOfAWorker(t *testing.T) {
+	eachTestAPI(t, elsewhere, func(t *testing.T, d *testAPI) {
+		d.want(d.ask("PUT", "handlers/Do", wire.PutHandler{Kind: "worker"}, nil), 201, "")
+		d.want(d.ask("PUT", "wallets/w", wire.PutWallet{}, nil), 200, "")
+		d.want(d.ask("POST", "batches", wire.NewBatch{ID: new("b"), Wallet: "w", Handler: "Do", Undo: true, Items: newItems(0, "x")}, nil), 201, "")
+		task := d.claimItems("Do", 1)[0]
+		d.want(d.ask("POST", "tasks/"+task.ID+"/fail", wire.FailTask{Epoch: task.Epoch, Message: "no", Retryable: new(false)}, nil), 200, "")
+		waiting, err := holdfasttest.Settle(t.Context(), d.engine)
+		if err != nil || len(waiting) != 1 || waiting[0].Kind != "unservedWork" || !strings.Contains(waiting[0].Reason, "undone") {
+			t.Errorf("settle returned %v, %v, want the undo that waits for a worker", waiting, err)
+		}
+	})
+}

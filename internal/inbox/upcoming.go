@@ -42,6 +42,12 @@ const (
 	pausedRun     = "paused run"
 )
 
+// heldRequest is a lease on an idempotency key: nobody serves it, and it ends by itself.
+const heldRequest = "held request"
+
+// EndsByItself reports whether it is no work, and passes with time.
+func (u Upcoming) EndsByItself() bool { return u.Kind == heldRequest }
+
 // Entry returns the work as an entry: a wait, or due work that nothing serves.
 func (u Upcoming) Entry(now time.Time) Entry {
 	e := Entry{Kind: UnservedWork, Place: u.Kind + "/" + u.Name, Facts: [5]string{u.Kind, u.Name}}
@@ -55,6 +61,8 @@ func (u Upcoming) Entry(now time.Time) Entry {
 		e.Kind, e.Subject, e.Reason = "pausedRun", u.Name, "The run is paused."
 	case wake.Operation, wake.Step, wake.Batch, wake.Reaction:
 		e.unservedWork()
+	case wake.Cleaning:
+		e.Subject, e.Reason = "items to undo", "Items of batches are due to be undone or cleaned up, and neither a node nor a worker serves their handler."
 	default:
 		e.Subject, e.Reason = u.Kind, "This is due, and no part of the engine serves it: "+u.String()+"."
 	}

@@ -1,6 +1,6 @@
 -- Lists work of a workspace that is due or becomes due as time passes, the earliest first, with the time until then in ms. The deadline of a
 -- wait for a signal or a decision is not listed as work until it has passed: somebody else may end the wait before. Waits for a signal and
--- paused runs are listed as kinds of their own.
+-- paused runs are listed as kinds of their own, and so are leases on idempotency keys, which end without anybody's work.
 SELECT x.kind, x.name, pg_catalog.ceil(extract(epoch FROM x.at - {now}) * 1000::numeric)::bigint
   FROM (
         SELECT 'operation' AS kind, coalesce(e.queue, 'l:' || e.lifecycle) AS name, e.due_at AS at
@@ -72,6 +72,10 @@ SELECT x.kind, x.name, pg_catalog.ceil(extract(epoch FROM x.at - {now}) * 1000::
           FROM {schema}.item i
          WHERE i.shard + 0 = :shard AND i.workspace = :workspace AND i.sweep_at IS NOT NULL
         UNION ALL
+        SELECT 'held request', '', q.until
+          FROM {schema}.request q
+         WHERE q.shard = :shard AND q.workspace = :workspace AND q.until > {now}
+        UNION ALL
         SELECT 'waiting signal', r.id || '/' || r.step, coalesce(s.deadline, {now})
           FROM {schema}.run r
          CROSS JOIN LATERAL (
@@ -84,5 +88,5 @@ SELECT x.kind, x.name, pg_catalog.ceil(extract(epoch FROM x.at - {now}) * 1000::
         SELECT 'paused run', r.id, {now}
           FROM {schema}.run r
          WHERE r.shard = :shard AND r.workspace = :workspace AND r.status = 'PAUSED' AND r.status NOT IN ('COMPLETED', 'CANCELLED')) AS x
- ORDER BY x.at, x.kind, x.name
+ ORDER BY CASE WHEN x.kind IN ('waiting signal', 'paused run') THEN 1 ELSE 0 END, x.at, x.kind, x.name -- waits must not crowd out work
  LIMIT :limit

@@ -1,6 +1,6 @@
 -- Lists work of a workspace that is due or becomes due as time passes, the earliest first, with the time until then in ms. The deadline of a
 -- wait for a signal or a decision is not listed as work until it has passed: somebody else may end the wait before. Waits for a signal and
--- paused runs are listed as kinds of their own.
+-- paused runs are listed as kinds of their own, and so are leases on idempotency keys, which end without anybody's work.
 SELECT x.kind, x.name, x.at - {now}
   FROM (
         SELECT 'operation' AS kind, coalesce(e.queue, 'l:' || e.lifecycle) AS name, e.due_at AS at
@@ -65,6 +65,10 @@ SELECT x.kind, x.name, x.at - {now}
           FROM holdfast_item AS i INDEXED BY holdfast_item_turn
          WHERE i.shard = :shard AND i.workspace = :workspace AND i.sweep_at IS NOT NULL
         UNION ALL
+        SELECT 'held request', '', q.until
+          FROM holdfast_request AS q
+         WHERE q.shard = :shard AND q.workspace = :workspace AND q.until > {now}
+        UNION ALL
         SELECT 'waiting signal', r.id || '/' || r.step, coalesce(s.deadline, {now})
           FROM holdfast_run AS r INDEXED BY holdfast_run_live
           JOIN holdfast_step AS s ON s.shard = r.shard AND s.workspace = r.workspace AND s.run = r.id AND s.name = r.step AND s.visit = r.visit
@@ -74,5 +78,5 @@ SELECT x.kind, x.name, x.at - {now}
         SELECT 'paused run', r.id, {now}
           FROM holdfast_run AS r INDEXED BY holdfast_run_live
          WHERE r.shard = :shard AND r.workspace = :workspace AND r.status = 'PAUSED' AND r.status NOT IN ('COMPLETED', 'CANCELLED')) AS x
- ORDER BY x.at, x.kind, x.name
+ ORDER BY CASE WHEN x.kind IN ('waiting signal', 'paused run') THEN 1 ELSE 0 END, x.at, x.kind, x.name -- waits must not crowd out work
  LIMIT :limit
