@@ -29,7 +29,7 @@ type Scenario struct {
 	// [errors.Is].
 	Accepts []error
 	// Recover performs the work that background loops do in a running program. It is called after each request, whether
-	// it is done or failed, and after the engine is reopened. The default, for an engine with parts, is [Settle].
+	// it is done or failed, and after the engine is reopened. The default is [Settle].
 	Recover func(context.Context, *holdfast.Engine) error
 	// Person acts on what [Settle] finds waiting. It may be nil. It is not used if Recover is set.
 	Person Person
@@ -96,7 +96,7 @@ func crashAll(t *testing.T, s Scenario) {
 	if s.Do == nil || s.Check == nil {
 		t.Fatal("a scenario requires Do and Check")
 	}
-	if s.Recover == nil && s.Parts != nil {
+	if s.Recover == nil {
 		s.Recover = func(ctx context.Context, hf *holdfast.Engine) error { return SettleWith(ctx, hf, s.Person) }
 	}
 	names := s.Databases
