@@ -39,7 +39,8 @@ func Key(key string) Option {
 // ownKey adds a generated key, unless the options set one.
 func ownKey(o []Option) []Option { return append([]Option{Key(rand.Text())}, o...) }
 
-// Wait sets how long [Client.FireStep] waits for a worker. The default is 30 seconds.
+// Wait sets how long [Client.FireStep] waits for a worker. The default is 30 seconds; the server shortens more than 50
+// seconds to 50.
 func Wait(d time.Duration) Option {
 	return Option{func(r *request) { r.query.Set("waitMs", strconv.FormatInt(d.Milliseconds(), 10)) }}
 }

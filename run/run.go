@@ -168,8 +168,8 @@ func visit(id string, s runengine.Step) Visit {
 	return Visit{s.Name, int(s.Visit), runengine.Operation(id, s.Name, s.Visit), StepType(s.Type), StepStatus(s.Status), int(s.Attempts), s.Holder, s.Epoch, store.OrZero(s.Until), s.Uncertain, s.Input, raw(s.Output), s.Error, s.StartedAt, s.FinishedAt}
 }
 
-// Await waits until a run has ended and returns it. If ctx ends first, Await returns the run as it last
-// read it, and the error from ctx.
+// Await waits until a run has ended and returns it. If ctx ends first, Await returns the error from ctx, and the run as it
+// last read it, or the zero Run if it has not read the run.
 func Await(ctx context.Context, e *holdfast.Engine, id string) (Run, error) {
 	if r, ok, err := awaitServed(ctx, e, id); ok {
 		return r, err

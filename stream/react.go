@@ -43,7 +43,8 @@ type Options struct {
 	// Lease is how long the lease on a stream lasts without renewal; 0 means 10 seconds. A body may
 	// take longer, because its lease is renewed.
 	Lease time.Duration
-	// Timeout limits the time that a body may take for one event; 0 means 15 minutes.
+	// Timeout limits the time that a body may take for one event; 0 means 15 minutes. A body that exceeds it counts as a
+	// crash (MaxCrashes), not as a failed attempt.
 	Timeout time.Duration
 	// Priority is a head start, in whole seconds: an event of this reaction is handled before events of other reactions,
 	// unless those have waited that much longer.
