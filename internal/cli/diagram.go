@@ -34,7 +34,7 @@ func (c *diagramCommand) Run(p *program) error {
 			return fmt.Errorf("%s is too large to draw, with %d nodes and edges: use --format mermaid", c.File, g.Size)
 		}
 		return showLayout(p.stdout, g.Layout())
-	default:
+	default: // the SVG of a graph that is too large is a picture that says so
 		_, err = io.WriteString(p.stdout, g.SVG())
 	}
 	return err
@@ -64,7 +64,7 @@ func graphOf(file string, data []byte) (*diagram.Graph, error) {
 	return config.Diagram(), nil
 }
 
-// showDiagram prints a diagram that a server has drawn.
+// showDiagram prints a diagram that a server has drawn. With -o json, show prints the response that raw has stored.
 func (d *connection) showDiagram(x wire.Diagram, err error) error {
 	if err != nil || d.Output == "json" {
 		return d.show(nil, err)

@@ -10,7 +10,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/strictjson"
 )
 
-// The events of a scope have what each change was given: the patch, the item, the record, the amount. A put has the
+// The events of a scope have what each change was given: the patch, the value that was pushed to a list or set under a key,
+// or the amount of an inc. A put has the
 // difference to the state before (changes, a JSON patch) or, if that is not known or not smaller, the whole state. So the
 // state at a version is computed by repeating the changes, from the first version of the scope, from a deletion, or
 // from a whole state. Nothing is stored twice, and a change need not read what it replaces.
@@ -92,7 +93,7 @@ const replayPage = 100
 
 // replay repeats the changes of a scope.
 type replay struct {
-	born  int64  // the version that the row of the scope began with
+	born  int64  // the first version of the scope's row: 0, or above all versions of the kind's deleted tombstones; None if there is no row
 	last  int64  // the version of the last change
 	known bool   // whether the state is known
 	state []byte // nil for a missing scope
@@ -128,7 +129,8 @@ func (r *replay) add(e events.Event) error {
 	return nil
 }
 
-// edit repeats an edit. The state stays unknown after an event of a version of Holdfast that did not record its edits.
+// edit repeats an edit. If the event does not say what it changed, because an old version of Holdfast wrote it, the state
+// becomes unknown.
 func (r *replay) edit(name string, c change) error {
 	op := Op{name: name, field: c.Field, key: c.Key, value: c.Value}
 	switch name {
