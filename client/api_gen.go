@@ -672,7 +672,8 @@ func (c *Client) GetDefinitionDiagram(ctx context.Context, id, format string, o 
 }
 
 // StartRun starts a run. If a run was already started with the same key, the response contains
-// that run. The key is the idempotencyKey in the request body.
+// that run. This key is the idempotencyKey in the request body, not the header
+// Idempotency-Key.
 func (c *Client) StartRun(ctx context.Context, in wire.StartRun, o ...Option) (wire.StartedRun, error) {
 	return do[wire.StartedRun](ctx, c, newRequest(http.MethodPost, in, "workflow-runs"), o)
 }

@@ -17,11 +17,13 @@ import (
 	"github.com/holdfast-go/holdfast/wire"
 )
 
+// runRoutes adds the routes of runs. Idempotency says where the response to a request with the header Idempotency-Key is
+// stored.
 func (a *API) runRoutes() {
 	const one = "workflow-runs/{id}"
 	add(a, route{Method: http.MethodPost, Path: "workflow-runs", ID: "startRun", Tag: "runs", Summary: "Start a run. If a run was already started with the same key, the response contains that run.",
 		Roles: operators, Status: http.StatusCreated, Also: http.StatusOK, Idempotency: table.InCommand,
-		More: "The key is the idempotencyKey in the request body."}, startRun)
+		More: "This key is the idempotencyKey in the request body, not the header Idempotency-Key."}, startRun)
 	add(a, route{Method: http.MethodGet, Path: "workflow-runs", ID: "listRuns", Tag: "runs", Summary: "List the workspace's runs, newest first.", Roles: readers, Filter: "RunFilter", More: searches}, listRuns)
 	add(a, route{Method: http.MethodGet, Path: one, ID: "getRun", Tag: "runs", Summary: "Show a run.", Roles: readers}, getRun)
 	add(a, route{Method: http.MethodGet, Path: one + "/steps", ID: "listSteps", Tag: "runs", Summary: "List a run's step visits, in order.", Roles: readers}, listSteps)

@@ -17,7 +17,8 @@ const (
 )
 
 // rounds configures how this store serves groups: commands of one verb on one shard share a
-// statement, in which no two touch the same row unless they are commutative.
+// statement, in which no two touch the same row unless they are commutative (Fits). Two rounds
+// that run at the same time never touch the same row (Exclusive).
 func (s *adapter) rounds() store.Rounds {
 	return store.Rounds{
 		Queue: func(c store.Command) string {
@@ -65,7 +66,8 @@ func (s *adapter) single(ctx context.Context, c store.Command) error {
 	return s.serveOne(ctx, link, c)
 }
 
-// orAlone maps a retryable error to ErrAlone, so that the caller runs alone.
+// orAlone maps a retryable error to ErrAlone: the command then runs again outside the slots, where
+// it may wait for a lock (store.Rounds.Alone).
 func orAlone(err error) error {
 	if fault.IsRetryable(err) {
 		return store.ErrAlone
@@ -77,8 +79,9 @@ func (s *adapter) serveOne(ctx context.Context, link *pgxpool.Conn, c store.Comm
 	return orAlone(lost(s.call(ctx, link.Conn(), func(ctx context.Context) error { return s.run(ctx, link, c) })))
 }
 
-// serve runs a round in one statement. If the statement fails, nothing of it is applied, and each
-// member runs alone: the faulty one then gets its error, and the others their results.
+// serve runs a round in one statement. If the server refuses the statement, nothing of it is applied,
+// and each member runs alone: the faulty one then gets its error, and the others their results. If it
+// is unknown whether the statement was applied, all members get OutcomeUnknown.
 func (s *adapter) serve(link *pgxpool.Conn, members []store.Command) []error {
 	ctx := context.Background()
 	if len(members) == 1 {
