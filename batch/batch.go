@@ -108,7 +108,7 @@ type ItemInfo struct {
 
 // Get returns a batch, or [holdfast.ErrNotFound].
 func Get(ctx context.Context, d holdfast.Doer, id string) (Batch, error) {
-	b, err := batchengine.Get(ctx, store.DoerOf(d), id)
+	b, err := batchengine.Get(ctx, store.DoerOf(d), batchengine.PublicID(id))
 	return publicBatch(b), err
 }
 
@@ -141,10 +141,10 @@ type ItemFilter struct {
 // ListItems iterates over the items of a batch, in order. If the batch does not exist, the error is [holdfast.ErrNotFound].
 func ListItems(ctx context.Context, d holdfast.Doer, id string, f ItemFilter) iter.Seq2[ItemInfo, error] {
 	return store.SeqIn(func() error {
-		_, err := batchengine.Get(ctx, store.DoerOf(d), id)
+		_, err := batchengine.Get(ctx, store.DoerOf(d), batchengine.PublicID(id))
 		return err
 	}, func(after batchengine.Item, limit int) ([]batchengine.Item, error) {
-		return batchengine.Items(ctx, store.DoerOf(d), id, after.N, string(f.Status), limit)
+		return batchengine.Items(ctx, store.DoerOf(d), batchengine.PublicID(id), after.N, string(f.Status), limit)
 	}, func(i batchengine.Item) ItemInfo {
 		return ItemInfo{Key: i.Key, Status: ItemStatus(i.State), Decision: Decision(i.Decision), Cost: i.Cost, Attempts: int(i.Attempts()), Output: i.Output, Error: i.Error}
 	})
@@ -168,7 +168,7 @@ func actor(all []ActorOption) (name string) {
 // deleted, started items are undone ([Kind.Undo]), and then the batch is CANCELLED. Cancelling again changes nothing.
 // If the batch is COMPLETED, Cancel returns [holdfast.ErrInvalidTransition].
 func Cancel(ctx context.Context, d holdfast.Doer, id string, o ...ActorOption) (Batch, error) {
-	b, _, err := batchengine.Cancel(ctx, store.DoerOf(d), id, actor(o))
+	b, _, err := batchengine.Cancel(ctx, store.DoerOf(d), batchengine.PublicID(id), actor(o))
 	return publicBatch(b), err
 }
 
@@ -176,20 +176,20 @@ func Cancel(ctx context.Context, d holdfast.Doer, id string, o ...ActorOption) (
 // accepted item is no longer refunded. No item is accepted once a cancel has been requested or the batch is over. If
 // the batch has no item with one of the keys, Accept returns [holdfast.ErrNotFound] and accepts none.
 func Accept(ctx context.Context, d holdfast.Doer, id string, keys []string, o ...ActorOption) (int, error) {
-	n, err := batchengine.Finalize(ctx, store.DoerOf(d), id, append([]string{}, keys...), actor(o))
+	n, err := batchengine.Finalize(ctx, store.DoerOf(d), batchengine.PublicID(id), append([]string{}, keys...), actor(o))
 	return int(n), err
 }
 
 // AcceptAll accepts all succeeded items of a batch, and returns how many it accepted. See
 // [Accept].
 func AcceptAll(ctx context.Context, d holdfast.Doer, id string, o ...ActorOption) (int, error) {
-	n, err := batchengine.Finalize(ctx, store.DoerOf(d), id, nil, actor(o))
+	n, err := batchengine.Finalize(ctx, store.DoerOf(d), batchengine.PublicID(id), nil, actor(o))
 	return int(n), err
 }
 
 // Seal closes an open batch, so that no more items can be added.
 func Seal(ctx context.Context, d holdfast.Doer, id string, o ...ActorOption) (Batch, error) {
-	b, err := batchengine.Seal(ctx, store.DoerOf(d), id, actor(o))
+	b, err := batchengine.Seal(ctx, store.DoerOf(d), batchengine.PublicID(id), actor(o))
 	return publicBatch(b), err
 }
 

@@ -43,6 +43,9 @@ func AllowNegative() WalletOption { return WalletOption{allowNegative: true} }
 // permission is negative, it can only rise. Allowing a negative balance resumes batches that were paused for
 // lack of funds.
 func PutWallet(ctx context.Context, d holdfast.Doer, id string, o ...WalletOption) (Wallet, error) {
+	if err := reservedWallet(id); err != nil {
+		return Wallet{}, err
+	}
 	allowNegative := false
 	for _, option := range o {
 		allowNegative = option.allowNegative
@@ -52,6 +55,14 @@ func PutWallet(ctx context.Context, d holdfast.Doer, id string, o ...WalletOptio
 		err = batchengine.Resume(ctx, store.DoerOf(d), id)
 	}
 	return public(w), err
+}
+
+// reservedWallet refuses the wallet of bulks.
+func reservedWallet(id string) error {
+	if id == batchengine.Bulk {
+		return fault.New(fault.Validation, "the wallet %s is reserved for bulks: choose another id", id)
+	}
+	return nil
 }
 
 // GetWallet returns a wallet, or [holdfast.ErrNotFound].
@@ -74,6 +85,9 @@ func ListWallets(ctx context.Context, d holdfast.Doer) iter.Seq2[Wallet, error] 
 func Credit(ctx context.Context, d holdfast.Doer, wallet string, points int64, reference string) (Wallet, error) {
 	if points <= 0 {
 		return Wallet{}, fault.New(fault.Validation, "points must be greater than 0, got %d", points).With("field", "points")
+	}
+	if err := reservedWallet(wallet); err != nil {
+		return Wallet{}, err
 	}
 	w, err := wallets.Post(ctx, store.DoerOf(d), wallets.PostArgs{Wallet: wallet, Delta: points, Reason: "credit", Reference: reference})
 	if err == nil {

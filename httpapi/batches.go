@@ -132,7 +132,7 @@ type batchIn struct {
 }
 
 func getBatch(c *call, in *batchIn) (wire.Batch, error) {
-	b, err := batchengine.Get(c.ctx(), c.doer(), in.ID)
+	b, err := batchengine.Get(c.ctx(), c.doer(), batchengine.PublicID(in.ID))
 	return batchOf(b), err
 }
 
@@ -144,7 +144,7 @@ type listItemsIn struct {
 
 func listItems(c *call, in *listItemsIn) (wire.List[wire.BatchItem], error) {
 	var none wire.List[wire.BatchItem]
-	b, err := batchengine.Get(c.ctx(), c.doer(), in.ID)
+	b, err := batchengine.Get(c.ctx(), c.doer(), batchengine.PublicID(in.ID))
 	if err != nil {
 		return none, err
 	}
@@ -153,7 +153,7 @@ func listItems(c *call, in *listItemsIn) (wire.List[wire.BatchItem], error) {
 		if err != nil {
 			return nil, err
 		}
-		return batchengine.Items(ctx, c.doer(), in.ID, n, in.State, limit)
+		return batchengine.Items(ctx, c.doer(), batchengine.PublicID(in.ID), n, in.State, limit)
 	}, func(x batchengine.Item) wire.BatchItem {
 		w := wire.BatchItem{Key: x.Key, State: x.State, Cost: x.Cost, Attempts: x.Attempts(), LostHandOuts: x.Lost, Output: x.Output, Error: x.Error}
 		if x.Decision != "" {
@@ -179,17 +179,17 @@ func addItems(c *call, in *addItemsIn) (wire.AddedItems, error) {
 	if err != nil {
 		return wire.AddedItems{}, err
 	}
-	n, err := batchengine.Add(c.ctx(), c.doer(), in.ID, items)
+	n, err := batchengine.Add(c.ctx(), c.doer(), batchengine.PublicID(in.ID), items)
 	return wire.AddedItems{Added: n}, err
 }
 
 func sealBatch(c *call, in *batchIn) (wire.Batch, error) {
-	b, err := batchengine.Seal(c.ctx(), c.doer(), in.ID, c.actor())
+	b, err := batchengine.Seal(c.ctx(), c.doer(), batchengine.PublicID(in.ID), c.actor())
 	return batchOf(b), err
 }
 
 func cancelBatch(c *call, in *batchIn) (wire.CancelledBatch, error) {
-	b, accepted, err := batchengine.Cancel(c.ctx(), c.doer(), in.ID, c.actor())
+	b, accepted, err := batchengine.Cancel(c.ctx(), c.doer(), batchengine.PublicID(in.ID), c.actor())
 	out := wire.CancelledBatch{Result: "CANCELLED", Batch: batchOf(b)}
 	if accepted {
 		out.Result, c.status = "ACCEPTED", http.StatusAccepted
@@ -207,15 +207,15 @@ func acceptItems(c *call, in *acceptItemsIn) (wire.Accepted, error) {
 	if in.Body.Items != nil {
 		keys = append([]string{}, *in.Body.Items...)
 	}
-	n, err := batchengine.Finalize(c.ctx(), c.doer(), in.ID, keys, c.actor())
+	n, err := batchengine.Finalize(c.ctx(), c.doer(), batchengine.PublicID(in.ID), keys, c.actor())
 	return wire.Accepted{Accepted: n}, err
 }
 
 // readBatchHistory reads the history of a batch, as a page, or as an event stream from its first
 // event to its end.
 func readBatchHistory(c *call, in *historyRequestIn) (wire.List[wire.Event], error) {
-	return c.history(in, batchengine.Stream(in.ID), batchengine.ProgressTopic(in.ID), func(ctx context.Context, d store.Doer) (bool, error) {
-		b, err := batchengine.Get(ctx, d, in.ID)
+	return c.history(in, batchengine.Stream(batchengine.PublicID(in.ID)), batchengine.ProgressTopic(in.ID), func(ctx context.Context, d store.Doer) (bool, error) {
+		b, err := batchengine.Get(ctx, d, batchengine.PublicID(in.ID))
 		return b.Over(), err
 	})
 }

@@ -235,3 +235,19 @@ func TestABulkOnOperations(t *testing.T) {
 		}
 	}, invoices(nil))
 }
+
+// TestABulkIsNoBatch verifies that the routes of batches and wallets do not reach a bulk.
+func TestABulkIsNoBatch(t *testing.T) {
+	eachTestAPI(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *testAPI) {
+		d.want(d.ask("PUT", "handlers/h", wire.PutHandler{Kind: "worker"}, nil), 201, "")
+		d.want(d.ask("POST", "workflow-definitions", oneTask("w", "h"), nil), 201, "")
+		id := d.start("w@1", `{}`).ID
+		b := d.bulk(wire.NewBulk{Action: "run.cancel", IDs: []string{id}})
+		path := "batches/$bulk%2F" + b.ID
+		for _, x := range [][2]string{{"GET", path}, {"GET", path + "/items"}, {"GET", path + "/events"}, {"POST", path + "/cancel"}, {"POST", path + "/seal"}} {
+			d.want(d.ask(x[0], x[1], nil, nil), 404, fault.NotFound)
+		}
+		d.want(d.ask("PUT", "wallets/$bulk", wire.PutWallet{}, nil), 400, fault.Validation)
+		d.want(d.ask("POST", "batches", wire.NewBatch{ID: new("x"), Wallet: "$bulk", Handler: "h", Items: newItems(0, "x")}, nil), 400, fault.Validation)
+	})
+}

@@ -286,7 +286,9 @@ func (f *finder) runs() (all []wire.Match, err error) {
 }
 
 func (f *finder) batches() ([]wire.Match, error) {
-	return byKey(f, f.text, on(f, batchengine.Get), func(ctx context.Context, after string, limit int) ([]batchengine.Batch, error) {
+	return byKey(f, f.text, on(f, func(ctx context.Context, d store.Doer, id string) (batchengine.Batch, error) {
+		return batchengine.Get(ctx, d, batchengine.PublicID(id))
+	}), func(ctx context.Context, after string, limit int) ([]batchengine.Batch, error) {
 		return rows(batchengine.List(ctx, f.doer(), batchengine.Filter{}, false, after, limit))
 	}, func(b batchengine.Batch) wire.Match { return match(b.ID, f.text, b.Status, "batches", b.ID) })
 }

@@ -79,11 +79,11 @@ func (c *call) parseLiveCursor(cursor string) (*live.Place, int64, error) {
 	if cursor == "" {
 		return nil, 0, nil
 	}
-	text, _ := uncursor(c.route.ID, cursor)
+	text, known := uncursor(c.route.ID, cursor)
 	number, text, _ := strings.Cut(text, " ")
 	n, err := strconv.ParseInt(number, 10, 64)
 	place, ok := live.Parse(text)
-	if err != nil || n < 0 || !ok {
+	if err != nil || n < 0 || !ok || !known {
 		return nil, 0, fault.New(fault.Validation, "invalid cursor: use the cursor of an earlier response, or start again without one").With("field", "since")
 	}
 	return &place, n, nil

@@ -404,10 +404,18 @@ func checkCommand(id, actor string) error {
 
 // checkBulk refuses a batch of a program or a user that would pass for a bulk.
 func (n New) checkBulk() error {
-	if bulk := n.About != ""; bulk != strings.HasPrefix(n.ID, BulkPrefix) || bulk != (n.Handler == Bulk) {
-		return fault.New(fault.Validation, "ids that begin with %s and the handler %s are reserved for bulks: choose another id or handler", BulkPrefix, Bulk)
+	if bulk := n.About != ""; bulk != strings.HasPrefix(n.ID, BulkPrefix) || bulk != (n.Handler == Bulk) || bulk != (n.Wallet == Bulk) || n.ID == Bulk {
+		return fault.New(fault.Validation, "the id %[2]s, ids that begin with %[1]s, and the handler and the wallet %[2]s are reserved for bulks: choose others", BulkPrefix, Bulk)
 	}
 	return nil
+}
+
+// PublicID returns the id of a batch for callers who may not touch a bulk: that of a bulk becomes one that no batch has.
+func PublicID(id string) string {
+	if strings.HasPrefix(id, BulkPrefix) {
+		return Bulk
+	}
+	return id
 }
 
 // CheckID validates the id of a batch. Stream names and ledger references contain it.

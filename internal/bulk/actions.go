@@ -149,11 +149,11 @@ func commandOn(command string) action {
 				from = []string{f.Status}
 			}
 			for _, status := range from {
-				in := runengine.Filter{Status: status, Definition: f.DefinitionID}
+				in := runengine.Filter{Status: status, Definition: f.DefinitionID, Times: store.Times{Since: f.Since, Until: f.Until}}
 				for r, err := range store.SeqFound(func(after runengine.Run, limit int) ([]store.Found[runengine.Run], error) {
 					return runengine.List(s.ctx, s.doer, in, after.ID, limit)
 				}, func(r runengine.Run) runengine.Run { return r }) {
-					if err == nil && f.between(r.CreatedAt) && r.Allows(command) == nil {
+					if err == nil && r.Allows(command) == nil {
 						err = s.add(member(r))
 					}
 					if err != nil {

@@ -214,7 +214,8 @@ func Parse(text string) (p Place, ok bool) {
 		}
 		*h = h.relative()
 	}
-	return p, p.Position >= 0 && p.N >= 0 && (p.Upto == nil || isID(p.After) && isID(p.Begun))
+	// Low bounds what is read.
+	return p, p.Position >= 0 && p.N >= 0 && p.From >= p.Low && (p.Upto == nil || isID(p.After) && isID(p.Begun) && p.After >= p.Low)
 }
 
 // maxOpen bounds what a cursor that somebody made up makes the database do.
@@ -260,8 +261,14 @@ func (p Place) after(f *found, begun string, limit int) (Place, bool) {
 		return p, false
 	}
 	low := retention.Back(begun, reach)
-	if slices.ContainsFunc(until.Open, func(x int64) bool { return x < p.Far.Next }) { // it has been open since an earlier read
+	switch {
+	case slices.ContainsFunc(until.Open, func(x int64) bool { return x < p.Far.Next }): // it has been open since an earlier read
 		low = min(low, max(p.Low, retention.Back(begun, longest)))
+	case len(until.Open) > 0: // it began after the last far read, which may be long ago
+		low = min(low, max(retention.Back(p.From, reach), retention.Back(begun, longest)))
+	}
+	if p.Far.includes(*until) { // a watcher that joined during this read has read more
+		until = &p.Far
 	}
 	p.settle(*until, begun, low)
 	return p, false

@@ -112,7 +112,9 @@ func Start(ctx context.Context, d store.Doer) (Place, error) {
 	}
 	h := Horizon{Next: at.next}
 	if at.snapshot != "" {
-		h, err = parseSnapshot(at.snapshot)
+		if h, err = parseSnapshot(at.snapshot); len(h.Open) > 0 { // they may have written long ago
+			low = retention.Back(begun, longest)
+		}
 	} else {
 		err = json.Unmarshal([]byte(at.read), &h.Read)
 	}

@@ -208,7 +208,10 @@ func (w *Watcher) after(p Place) Place {
 		w.joined = nil // the reader has passed it
 		return p
 	}
-	p.Far, p.Low, p.Position = w.joined.Far, min(p.Low, w.joined.Low), max(p.Position, w.joined.Position)
+	if !p.Far.includes(w.joined.Far) {
+		p.Far, p.Low = w.joined.Far, min(p.Low, w.joined.Low)
+	}
+	p.Position = max(p.Position, w.joined.Position)
 	return p
 }
 
