@@ -44,7 +44,7 @@ func (w Waiting) String() string {
 }
 
 // settleLimit is the number of steps after which Settle gives up.
-const settleLimit = 1000
+const settleLimit = 3000 // an after-effect that always fails is tried 1,000 times, with a pause before each
 
 // Settle does what is due in the context's workspace, in this goroutine: it delivers events to reactions and
 // after-effects, resumes operations, runs steps of runs and items of batches, and releases expired leases, one after
@@ -83,7 +83,13 @@ type settling struct {
 	left []inbox.Upcoming // what it found in the last step
 
 	waits int // for transactions in flight
+
+	cleanups int  // how many were tried in a row
+	failing  bool // cleanups fail again and again: they wait for a person
 }
+
+// mostCleanups is how many cleanups are tried in a row before those that fail are left to a person. They are retried without end.
+const mostCleanups = 20
 
 // mostWaits is how often Settle waits for transactions in flight, for waitFor each.
 const (
@@ -105,7 +111,7 @@ func (s *settling) step(ctx context.Context) (quiet bool, err error) {
 		return cmp.Or(cmp.Compare(max(a.In, 0), max(b.In, 0)), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
 	})
 	for _, u := range s.left {
-		if u.Waits() {
+		if u.Waits() || s.failing && u.Kind == wake.Cleaning {
 			continue
 		}
 		if u.In > 0 { // nothing before it is left to do
@@ -123,6 +129,16 @@ func (s *settling) step(ctx context.Context) (quiet bool, err error) {
 		found, err := step(in, at)
 		if err != nil {
 			return false, fmt.Errorf("%s: %w", u.WorkKind, err)
+		}
+		if s.cleanups++; u.Kind != wake.Cleaning {
+			s.cleanups = 0
+		}
+		if s.cleanups >= mostCleanups {
+			failing, _, err := inbox.List(crash.Aside(ctx), s.e, inbox.FailingTeardown)
+			if err != nil {
+				return false, err
+			}
+			s.failing = len(failing) > 0
 		}
 		switch s.last = u.WorkKind; {
 		case found:
@@ -157,7 +173,7 @@ func (s *settling) waiting(ctx context.Context) (all []Waiting, err error) {
 		// These stay listed although a loop of this engine has just tried them. If they wait for somebody, the inbox
 		// says so. The feed waits for nobody.
 		served := s.e.StepOf(u.WorkKind) != nil && (u.Kind == wake.PausedBatch || u.Kind == wake.Maintenance)
-		if u.Name == feed.Reaction || served || seen[u.WorkKind] || u.EndsByItself() {
+		if u.Name == feed.Reaction || served || seen[u.WorkKind] || u.EndsByItself() || s.failing && u.Kind == wake.Cleaning {
 			continue
 		}
 		seen[u.WorkKind] = true

@@ -189,6 +189,23 @@ func TestSettleHasAnOrder(t *testing.T) {
 	})
 }
 
+// TestSettleNamesAnUndoThatFails verifies that Settle ends although an undo fails again and again, and names it.
+func TestSettleNamesAnUndoThatFails(t *testing.T) {
+	storetestEach(t, func(t *testing.T, open func(...holdfast.Part) *holdfast.Engine) {
+		kind := batch.Define("k", func(context.Context, *batch.Item[string]) (string, error) {
+			return "", holdfast.NonRetryable(errors.New("bad"))
+		}, batch.Options{Cost: batch.Free}).
+			Undo(func(context.Context, *batch.Undone[string, string]) error { return errors.New("cannot undo") })
+		hf := open(kind)
+		must(t, second(batch.PutWallet(t.Context(), hf, "w")))
+		must(t, second(kind.Create(t.Context(), hf, "w", slices.Values([]batch.NewItem[string]{{Key: "a"}}), batch.ID("b"))))
+		waiting, err := holdfasttest.Settle(t.Context(), hf)
+		if err != nil || len(waiting) != 1 || waiting[0].Kind != "failingTeardown" || !strings.Contains(waiting[0].Reason, "cannot undo") {
+			t.Errorf("settle returned %v, %v, want the teardown that fails", waiting, err)
+		}
+	})
+}
+
 func storetestEach(t *testing.T, f func(*testing.T, func(...holdfast.Part) *holdfast.Engine)) {
 	for name, where := range map[string]func(testing.TB) string{"sqlite": holdfasttest.SQLite, "postgres": holdfasttest.PostgreSQL} {
 		t.Run(name, func(t *testing.T) {
