@@ -295,7 +295,7 @@ func interventionIn(phase string, do intervene) action {
 		find: func(s *selection, id string) (Member, error) {
 			state, epoch, err := stateOf(s.ctx, s.doer, id)
 			if err == nil && state != phase && (phase != "held" || state != "due") {
-				err = fault.New(fault.Conflict, "operation %s is %s, and %s acts on operations that are %s", id, state, s.order.Action, phase)
+				err = fault.New(fault.Conflict, "operation %s is %s: %s requires an operation that is %s", id, state, s.order.Action, phase)
 			}
 			return member(id, state, epoch), err
 		},

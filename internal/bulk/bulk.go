@@ -359,7 +359,7 @@ func (s *selection) add(m Member) error {
 
 // tooMany refuses a filter that is too wide: the snapshot of the members is written in one transaction.
 func (s *selection) tooMany(format string, n int) error {
-	return fault.New(fault.Validation, "the filter "+format+": narrow it, and start several bulks", n).With("pointer", "/filter").With("limit", n)
+	return fault.New(fault.Validation, "the filter "+format+": narrow it, or split the work into several bulks", n).With("pointer", "/filter").With("limit", n)
 }
 
 // byID reads the listed objects, which binds them to their versions.

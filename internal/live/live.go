@@ -148,7 +148,7 @@ func (r *reader) run(ctx context.Context) {
 		}
 		if failed != nil {
 			if ctx.Err() == nil {
-				r.hub.Log.Warn("cannot read what watchers wait for", "error", failed)
+				r.hub.Log.Warn("failed to read changes for GET live", "error", failed)
 			}
 			pause = time.Second
 			continue
