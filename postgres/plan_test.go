@@ -357,6 +357,10 @@ var many = []string{
 	        next, waiting, running, succeeded, accepted, failed, cancelled, dirty, charged, refunded, need, version, served_at, created_at, updated_at)
 	 VALUES (0, 'w', 'f', 'w', 'f', 'RUNNING', 500, 3, 5, 1000, false, false, true, true, 20000, 20000, 0, 0, 20000, 0, 0, 0, 0, 20000, 0, 0, 0,
 	         clock_timestamp(), clock_timestamp(), clock_timestamp())`,
+	`INSERT INTO holdfast.batch (shard, workspace, id, wallet, handler, status, parallel, attempts, allowed, timeout, undo, artifacts, sealed, cancel_requested, items,
+	        next, waiting, running, succeeded, accepted, failed, cancelled, dirty, charged, refunded, need, version, served_at, created_at, updated_at, about)
+	 SELECT 0, 'w', '$bulk/' || n, '$bulk', '$bulk', 'COMPLETED', 500, 3, 5, 1000, false, false, true, false, 1, 1, 0, 0, 1, 1, 0, 0, 0, 0, 0, 0, 0,
+	        clock_timestamp(), clock_timestamp(), clock_timestamp(), '{}' FROM generate_series(1, 50) n`,
 	`INSERT INTO holdfast.item (shard, workspace, batch, key, n, cost, charged, state, input, failures, epoch, deaths, sweeps, dirty, updated_at)
 	 SELECT 0, 'w', 'f', 'k' || n, n, 1, 1, 'succeeded', '{}', 0, 1, 0, 0, false, clock_timestamp() FROM generate_series(1, 20000) n`,
 	`INSERT INTO holdfast.wallet SELECT 0, 'w', 'w' || n, 1000, false, 0, clock_timestamp(), clock_timestamp() FROM generate_series(1, 20000) n`,
