@@ -81,6 +81,9 @@ type Options struct {
 	// EntityTables are your own tables in which published lifecycles may have their entities, by the names that their
 	// configs use as entity_table. The default is none. A table that cannot be used makes [holdfast.Open] fail.
 	EntityTables map[string]EntityTable
+	// Dashboard serves GET requests for all paths that the API does not have: pass web.Handler(). The default is none,
+	// and such requests are refused.
+	Dashboard http.Handler
 }
 
 // EntityTable is a table of yours that has the entities of a published lifecycle. Entities are rows, which you insert.
@@ -252,6 +255,8 @@ func (a *API) route(w http.ResponseWriter, r *http.Request) {
 		a.refuseHere(w, r, err)
 	case !ok && strings.HasPrefix(r.URL.Path, table.Base):
 		a.serve(w, r)
+	case !ok && a.o.Dashboard != nil && (r.Method == http.MethodGet || r.Method == http.MethodHead):
+		a.o.Dashboard.ServeHTTP(w, r)
 	case !ok:
 		a.refuseHere(w, r, table.NothingHere())
 	case r.Method != http.MethodGet && r.Method != http.MethodHead:

@@ -67,7 +67,7 @@ var Rules = slices.Concat(
 		},
 		{
 			Pkg:  "internal/cli/...",
-			May:  join(core, capabilities, adapters, []string{root, "client", "wire", "httpapi", "idem", "s3", "run/httpcall", "internal/demo", "internal/telemetry"}),
+			May:  join(core, capabilities, adapters, []string{root, "client", "wire", "httpapi", "web", "idem", "s3", "run/httpcall", "internal/demo", "internal/telemetry"}),
 			Libs: anyLib,
 			Why:  "the command line combines all packages",
 		},
@@ -98,6 +98,10 @@ var Rules = slices.Concat(
 		{
 			Pkg: "idem", May: join(core, []string{root, "wire"}), Libs: plainLibs,
 			Why: "idempotency also serves users' own HTTP handlers, without our API",
+		},
+		{
+			Pkg: "web", May: nil,
+			Why: "the dashboard is files; whatever it shows or does is a request to the API",
 		},
 		{
 			Pkg: "webhook", May: []string{"fault", "internal/clock"},
@@ -218,7 +222,7 @@ var Confined = []Confinement{
 	{
 		Import: "net/http",
 		Only: []string{
-			"httpapi/...", "idem", "wire", "client", "webhook", "internal/cli/...", "run/httpcall",
+			"httpapi/...", "idem", "wire", "web", "client", "webhook", "internal/cli/...", "run/httpcall",
 			"holdfasttest/...", "internal/storetest/...", "internal/pgtest/...", "examples/...",
 		},
 		Why: "a program that embeds the engine chooses whether to serve HTTP",

@@ -24,6 +24,7 @@ import (
 	"github.com/holdfast-go/holdfast/lifecycle"
 	"github.com/holdfast-go/holdfast/run"
 	"github.com/holdfast-go/holdfast/stream"
+	"github.com/holdfast-go/holdfast/web"
 )
 
 // Run runs the development server.
@@ -174,6 +175,9 @@ func (s server) run(ctx context.Context) error {
 // options sets the API options from the flags.
 func (s *server) options() (err error) {
 	s.api.Log, s.api.Version = s.log, build().Version
+	if !s.NoDashboard {
+		s.api.Dashboard = web.Handler()
+	}
 	if s.api.SecretKeys, err = secretKeys(s.SecretKey); err != nil {
 		return err
 	}

@@ -1,0 +1,140 @@
+package web
+
+import (
+	"bytes"
+	"flag"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/evanw/esbuild/pkg/api"
+)
+
+var writeDist = flag.Bool("write-dist", false, "write the built dashboard into dist")
+
+// build bundles the sources. It returns the files of dist by their paths.
+func build(t *testing.T) map[string][]byte {
+	t.Helper()
+	folder, err := filepath.Abs(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := api.Build(api.BuildOptions{
+		EntryPoints: []string{"src/main.tsx"}, EntryNames: "assets/[name]-[hash]", AssetNames: "assets/[name]-[hash]",
+		AbsWorkingDir: folder, Outdir: "dist", Bundle: true, Format: api.FormatESModule, Target: api.ES2022, Charset: api.CharsetUTF8,
+		MinifyWhitespace: true, MinifyIdentifiers: true, MinifySyntax: true, LegalComments: api.LegalCommentsNone,
+		JSX: api.JSXAutomatic, JSXImportSource: "preact", Loader: map[string]api.Loader{".woff2": api.LoaderFile},
+		Alias: map[string]string{
+			"preact": "./vendor/preact/preact.mjs", "preact/hooks": "./vendor/preact/hooks.mjs", "preact/jsx-runtime": "./vendor/preact/jsxRuntime.mjs",
+			"@preact/signals": "./vendor/signals/signals.mjs", "@preact/signals-core": "./vendor/signals-core/signals-core.mjs", "uplot": "./vendor/uplot/uPlot.esm.js",
+		},
+	})
+	for _, m := range r.Errors {
+		t.Errorf("%+v: %s", m.Location, m.Text)
+	}
+	for _, m := range r.Warnings {
+		t.Errorf("%+v: %s", m.Location, m.Text)
+	}
+	if t.Failed() {
+		t.FailNow()
+	}
+	all := make(map[string][]byte)
+	page, err := os.ReadFile("src/index.html")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range r.OutputFiles {
+		name, err := filepath.Rel(filepath.Join(folder, "dist"), f.Path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		name = filepath.ToSlash(name)
+		all[name] = f.Contents
+		page = bytes.ReplaceAll(page, []byte("{main"+filepath.Ext(name)+"}"), []byte("/"+name))
+	}
+	all["index.html"] = page
+	if all["licenses.txt"], err = licenses(); err != nil {
+		t.Fatal(err)
+	}
+	if all["icon.svg"], err = os.ReadFile("src/icon.svg"); err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// licenses returns the licences of all vendored libraries as one text, which is served beside them.
+func licenses() ([]byte, error) {
+	names, err := filepath.Glob("vendor/*/LICENSE")
+	var b bytes.Buffer
+	for _, name := range names {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			return nil, err
+		}
+		b.WriteString(filepath.Base(filepath.Dir(name)) + "\n\n" + strings.TrimSpace(string(text)) + "\n\n\n")
+	}
+	return b.Bytes(), err
+}
+
+// TestDistIsBuilt verifies that dist is what the sources build to, byte by byte.
+func TestDistIsBuilt(t *testing.T) {
+	want := build(t)
+	if *writeDist {
+		write(t, want)
+	}
+	got := make(map[string][]byte)
+	err := fs.WalkDir(os.DirFS("dist"), ".", func(name string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() {
+			got[name], err = os.ReadFile(filepath.Join("dist", name))
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !maps.EqualFunc(got, want, bytes.Equal) {
+		t.Errorf("dist has %v, and the sources build %v with other content: run go generate ./web", slices.Sorted(maps.Keys(got)), slices.Sorted(maps.Keys(want)))
+	}
+}
+
+func write(t *testing.T, all map[string][]byte) {
+	t.Helper()
+	if err := os.RemoveAll("dist"); err != nil {
+		t.Fatal(err)
+	}
+	for name, content := range all {
+		name = filepath.Join("dist", name)
+		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(name, content, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestSize verifies that the dashboard stays small: a page on a slow line is usable at once.
+func TestSize(t *testing.T) {
+	all, err := files()
+	if err != nil {
+		t.Fatal(err)
+	}
+	code, total := 0, 0
+	for name, f := range all {
+		switch filepath.Ext(name) {
+		case ".js", ".css", ".html":
+			code += len(f.packed)
+			total += len(f.packed)
+		case ".woff2":
+			total += len(f.content)
+		}
+	}
+	t.Logf("code: %d bytes compressed, with fonts %d", code, total)
+	if code > 120<<10 || total > 180<<10 {
+		t.Errorf("code has %d bytes compressed, at most %d are allowed; with fonts %d of %d", code, 120<<10, total, 180<<10)
+	}
+}

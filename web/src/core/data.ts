@@ -1,0 +1,164 @@
+// Reads that keep themselves up to date.
+import { type ReadonlySignal, type Signal, batch, effect, signal, untracked } from "@preact/signals";
+import { useEffect, useMemo } from "preact/hooks";
+import { get, Refused } from "./api";
+import { type Watched, watch } from "./live";
+
+/** What a read knows. A failed read keeps the last value beside its error, and never looks like an empty list. */
+export interface Read<T> {
+  value: Signal<T | undefined>;
+  error: Signal<Refused | undefined>;
+  loading: Signal<boolean>;
+  /** When the value was read, in this browser's time. */
+  at: Signal<number>;
+  reload: () => void;
+}
+
+/** How a page follows what it shows: topics of GET live, and whether a change concerns it. */
+export interface Follow {
+  topics?: string[];
+  /** Reports whether the value must be read again. Without it every message about the topics does. */
+  when?: (m: Watched) => boolean;
+}
+
+/**
+ * useGet reads a path, and reads it again when what it follows changes, but at most once a second. A path that is null
+ * reads nothing.
+ */
+export function useGet<T>(path: string | null, follow: Follow = {}): Read<T> {
+  const read = useMemo(() => {
+    const value = signal<T | undefined>(undefined), error = signal<Refused | undefined>(undefined), loading = signal(false), at = signal(0);
+    let abort: AbortController | undefined, again = false, timer = 0, last = 0;
+    const r = {
+      value, error, loading, at, path: null as string | null,
+      open(path: string | null) {
+        abort?.abort();
+        clearTimeout(timer);
+        timer = 0; again = false;
+        if (path !== r.path) batch(() => { value.value = undefined; error.value = undefined; });
+        r.path = path;
+        loading.value = false;
+        if (path !== null) void r.load();
+      },
+      async load() {
+        if (r.path === null) return;
+        if (loading.peek()) { again = true; return; }
+        const mine = (abort = new AbortController());
+        loading.value = true;
+        last = Date.now();
+        try {
+          const v = await get<T>(r.path, { signal: mine.signal });
+          if (mine.signal.aborted) return;
+          batch(() => { value.value = v; error.value = undefined; at.value = Date.now(); });
+        } catch (e) {
+          if (mine.signal.aborted) return;
+          error.value = e instanceof Refused ? e : new Refused("INTERNAL", String(e), 0, "");
+        }
+        if (mine !== abort) return;
+        loading.value = false;
+        if (again) { again = false; r.soon(); }
+      },
+      reload: () => void r.load(),
+      /** soon reads again within a second. */
+      soon() {
+        if (timer || r.path === null) return;
+        timer = window.setTimeout(() => { timer = 0; void r.load(); }, Math.max(60, last + 1000 - Date.now()));
+      },
+      close() { abort?.abort(); clearTimeout(timer); },
+    };
+    return r;
+  }, []);
+  useEffect(() => { read.open(path); return () => read.close(); }, [path]);
+  useFollow(follow, () => read.soon());
+  return read;
+}
+
+/** useFollow calls f for each message about the topics. */
+export function useFollow(follow: Follow, f: (m: Watched) => void): void {
+  const topics = follow.topics?.join(",") ?? "";
+  useEffect(() => {
+    if (!topics) return;
+    return watch(topics.split(","), m => { if (!follow.when || follow.when(m)) f(m); });
+  }, [topics]);
+}
+
+interface Page<T> { items: T[]; next: string | null }
+
+/** A list that grows page by page, in both memory and view bounded. */
+export interface Rows<T> extends Omit<Read<T[]>, "value"> {
+  value: Signal<T[] | undefined>;
+  /** Whether there are rows after the last that was read. */
+  more: Signal<boolean>;
+  loadMore: () => void;
+  /** How many rows were dropped at the start, because the list keeps at most 2,000. */
+  dropped: Signal<number>;
+}
+
+const pageSize = 100, kept = 2000;
+
+/** usePages reads a list. A change of what it follows reads the first page again, if the list is at its beginning; else it says so by stale. */
+export function usePages<T>(path: string | null, follow: Follow = {}): Rows<T> & { stale: Signal<boolean> } {
+  const read = useMemo(() => {
+    const value = signal<T[] | undefined>(undefined), error = signal<Refused | undefined>(undefined), loading = signal(false), at = signal(0);
+    const more = signal(false), stale = signal(false), dropped = signal(0);
+    let next: string | null = null, abort: AbortController | undefined, timer = 0, last = 0, again = false, pages = 0;
+    const r = {
+      value, error, loading, at, more, stale, dropped, path: null as string | null,
+      open(path: string | null) {
+        abort?.abort();
+        clearTimeout(timer); timer = 0; again = false;
+        if (path !== r.path) batch(() => { value.value = undefined; error.value = undefined; more.value = false; });
+        r.path = path; loading.value = false; pages = 0;
+        if (path !== null) void r.load(true);
+      },
+      async load(first: boolean) {
+        if (r.path === null) return;
+        if (loading.peek()) { again ||= first; return; }
+        const mine = (abort = new AbortController());
+        loading.value = true;
+        last = Date.now();
+        const join = r.path.includes("?") ? "&" : "?";
+        try {
+          const page = await get<Page<T>>(`${r.path}${join}limit=${pageSize}${first || !next ? "" : "&cursor=" + encodeURIComponent(next)}`, { signal: mine.signal });
+          if (mine.signal.aborted) return;
+          batch(() => {
+            let all = first ? page.items : [...(value.peek() ?? []), ...page.items];
+            pages = first ? 1 : pages + 1;
+            if (first) dropped.value = 0;
+            if (all.length > kept) { dropped.value += all.length - kept; all = all.slice(-kept); }
+            value.value = all;
+            next = page.next; more.value = next !== null; error.value = undefined; at.value = Date.now();
+            if (first) stale.value = false;
+          });
+        } catch (e) {
+          if (mine.signal.aborted) return;
+          error.value = e instanceof Refused ? e : new Refused("INTERNAL", String(e), 0, "");
+        }
+        if (mine !== abort) return;
+        loading.value = false;
+        if (again) { again = false; r.soon(); }
+      },
+      reload: () => void r.load(true),
+      loadMore: () => { if (next !== null) void r.load(false); },
+      soon() {
+        if (r.path === null) return;
+        if (pages > 1) { stale.value = true; return; } // the reader has scrolled: do not move the rows
+        if (timer) return;
+        timer = window.setTimeout(() => { timer = 0; void r.load(true); }, Math.max(60, last + 1000 - Date.now()));
+      },
+      close() { abort?.abort(); clearTimeout(timer); },
+    };
+    return r;
+  }, []);
+  useEffect(() => { read.open(path); return () => read.close(); }, [path]);
+  useFollow(follow, () => read.soon());
+  return read;
+}
+
+/** useComputedOnce runs an effect while a component is mounted. */
+export function useSignalEffectOnce(f: () => void | (() => void)): void {
+  useEffect(() => effect(f), []);
+}
+
+export { untracked };
+export type { ReadonlySignal };

@@ -1,0 +1,120 @@
+// Package web is the dashboard that a server shows in a browser. Its sources are in src, its libraries in vendor, and what
+// it serves in dist. After a change of the sources, "go generate ./web" builds dist again; it needs only Go.
+//
+//	api := httpapi.New(httpapi.Options{Dashboard: web.Handler()})
+//
+// The dashboard has no access of its own: everything that it shows and does is a request to the HTTP API.
+package web
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"io/fs"
+	"net/http"
+	"path"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+//go:generate go test ../httpapi -count=1 -run ^TestDashboardTypesAreGenerated$ -write-types
+//go:generate go test . -count=1 -run ^TestDistIsBuilt$ -write-dist
+
+//go:embed dist
+var dist embed.FS
+
+// policy allows the page nothing but its own files and the API of its own origin: no inline code, no frames, no other
+// origin. Trusted types make the browser refuse text that would become code.
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; font-src 'self'; connect-src 'self'; " +
+	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+
+// file is a file of the dashboard, as it is sent.
+type file struct {
+	content, packed []byte // packed is nil if gzip saves nothing
+	kind, etag      string
+	forever         bool // its name changes with its content
+}
+
+var kinds = map[string]string{
+	".html": "text/html; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8",
+	".svg": "image/svg+xml", ".woff2": "font/woff2", ".txt": "text/plain; charset=utf-8",
+}
+
+// files are the files of dist by their paths.
+var files = sync.OnceValues(func() (map[string]*file, error) {
+	all := make(map[string]*file)
+	err := fs.WalkDir(dist, "dist", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		content, err := dist.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		sum := sha256.Sum256(content)
+		f := &file{content: content, kind: kinds[path.Ext(name)], etag: `"` + hex.EncodeToString(sum[:8]) + `"`, forever: strings.HasPrefix(name, "dist/assets/")}
+		if path.Ext(name) != ".woff2" {
+			f.packed = pack(content)
+		}
+		all[strings.TrimPrefix(name, "dist")] = f
+		return nil
+	})
+	return all, err
+})
+
+func pack(content []byte) []byte {
+	var b bytes.Buffer
+	w, _ := gzip.NewWriterLevel(&b, gzip.BestCompression) // fails only for an unknown level
+	_, _ = w.Write(content)
+	_ = w.Close()
+	return b.Bytes()
+}
+
+// Handler serves the dashboard. Every path that is not one of its files is a page, which the browser draws; so a link to
+// anything in the dashboard can be opened.
+func Handler() http.Handler { return http.HandlerFunc(serve) }
+
+func serve(w http.ResponseWriter, r *http.Request) {
+	all, err := files()
+	if err != nil { // the files are part of the program
+		http.Error(w, "the dashboard cannot be read", http.StatusInternalServerError)
+		return
+	}
+	f, ok := all[r.URL.Path]
+	if strings.HasPrefix(r.URL.Path, "/assets/") && !ok {
+		http.NotFound(w, r)
+		return
+	}
+	if !ok {
+		f = all["/index.html"]
+	}
+	h := w.Header()
+	h.Set("Content-Type", f.kind)
+	h.Set("Content-Security-Policy", policy)
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Cross-Origin-Opener-Policy", "same-origin")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	h.Set("Vary", "Accept-Encoding")
+	h.Set("ETag", f.etag)
+	h.Set("Cache-Control", "no-cache")
+	if f.forever {
+		h.Set("Cache-Control", "public, max-age=31536000, immutable")
+	}
+	if r.Header.Get("If-None-Match") == f.etag {
+		w.WriteHeader(http.StatusNotModified)
+		return
+	}
+	content := f.content
+	if f.packed != nil && strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
+		h.Set("Content-Encoding", "gzip")
+		content = f.packed
+	}
+	h.Set("Content-Length", strconv.Itoa(len(content)))
+	if r.Method != http.MethodHead {
+		_, _ = w.Write(content)
+	}
+}
