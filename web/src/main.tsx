@@ -9,9 +9,29 @@ import { Dialogs } from "./ui/dialog";
 import { Shell } from "./ui/shell";
 import { Inbox, useInboxCount } from "./pages/inbox";
 import { Login } from "./pages/login";
+import { Approvals } from "./pages/approvals";
+import { Audit } from "./pages/audit";
+import { Batches } from "./pages/batches";
+import { Bulk } from "./pages/bulk";
+import { Definitions } from "./pages/definitions";
+import { Handlers } from "./pages/handlers";
+import { Keys } from "./pages/keys";
+import { Lifecycles } from "./pages/lifecycles";
+import { Nodes } from "./pages/nodes";
+import { Operations } from "./pages/operations";
+import { Overview } from "./pages/overview";
+import { Races } from "./pages/races";
+import { Reactions } from "./pages/reactions";
+import { Requests } from "./pages/requests";
 import { Runs } from "./pages/runs";
+import { Scopes } from "./pages/scopes";
+import { Streams } from "./pages/streams";
+import { Wallets } from "./pages/wallets";
+import { Webhooks } from "./pages/webhooks";
 
-const pages: Record<string, ComponentType> = { "": Inbox, runs: Runs };
+const pages: Record<string, ComponentType> = {
+  "": Inbox, overview: Overview, lifecycles: Lifecycles, runs: Runs, definitions: Definitions, approvals: Approvals, batches: Batches, wallets: Wallets, streams: Streams, reactions: Reactions, scopes: Scopes, operations: Operations, races: Races, bulk: Bulk, handlers: Handlers, webhooks: Webhooks, nodes: Nodes, keys: Keys, audit: Audit, requests: Requests,
+};
 
 const failed = signal<Refused | null>(null);
 const load = () => { failed.value = null; void loadSession().catch(e => (failed.value = e)); };

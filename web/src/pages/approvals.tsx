@@ -1,0 +1,6 @@
+import { Empty, useTitle } from "../ui/basic";
+
+export function Approvals() {
+  useTitle("Approvals");
+  return <Empty title="Approvals" />;
+}

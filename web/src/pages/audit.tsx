@@ -1,0 +1,6 @@
+import { Empty, useTitle } from "../ui/basic";
+
+export function Audit() {
+  useTitle("Audit");
+  return <Empty title="Audit" />;
+}

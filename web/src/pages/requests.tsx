@@ -1,0 +1,6 @@
+import { Empty, useTitle } from "../ui/basic";
+
+export function Requests() {
+  useTitle("Requests");
+  return <Empty title="Requests" />;
+}

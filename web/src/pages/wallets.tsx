@@ -1,0 +1,6 @@
+import { Empty, useTitle } from "../ui/basic";
+
+export function Wallets() {
+  useTitle("Wallets");
+  return <Empty title="Wallets" />;
+}
