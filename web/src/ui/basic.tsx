@@ -1,5 +1,5 @@
 // The small parts that all pages are made of.
-import { type ComponentChildren, type JSX } from "preact";
+import type { ButtonHTMLAttributes, ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { Refused } from "../core/api";
 import { absolute, relative, sentence, short, words } from "../core/format";
@@ -69,7 +69,7 @@ export async function copyText(text: string): Promise<void> {
   area.remove();
 }
 
-export function Button({ icon, children, ...rest }: { icon?: IconName; children?: ComponentChildren } & JSX.ButtonHTMLAttributes<HTMLButtonElement>) {
+export function Button({ icon, children, ...rest }: { icon?: IconName; children?: ComponentChildren } & ButtonHTMLAttributes<HTMLButtonElement>) {
   return <button type="button" {...rest}>{icon && <Icon name={icon} />}{children}</button>;
 }
 

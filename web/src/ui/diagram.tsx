@@ -109,5 +109,5 @@ function Node({ n, count, on, tone, href }: { n: DiagramNode; count?: number; on
     <title>{n.id + (count === undefined ? "" : `: ${number(count)}`)}</title>
   </>;
   const c = `node ${n.kind}${n.final ? " final" : ""}${on ? " on" : ""}`;
-  return href ? <a href={href} transform={`translate(${n.x} ${n.y})`} class={c} aria-label={n.id + (count === undefined ? "" : `, ${number(count)}`)}>{body}</a> : <g transform={`translate(${n.x} ${n.y})`} class={c}>{body}</g>;
+  return <g transform={`translate(${n.x} ${n.y})`} class={c}>{href ? <a href={href} aria-label={n.id + (count === undefined ? "" : `, ${number(count)}`)}>{body}</a> : body}</g>;
 }

@@ -141,7 +141,7 @@ function AskDialog({ ask: a, close }: { ask: Ask; close: () => void }) {
         {f.kind === "checkbox" ? <span class="row"><input type="checkbox" checked={!!raw[f.name]} onChange={e => set({ ...raw, [f.name]: e.currentTarget.checked })} />{f.label}</span> : <>{f.label}
           {f.kind === "select" ? <select value={String(raw[f.name])} onChange={e => set({ ...raw, [f.name]: e.currentTarget.value })}>{f.options?.map(o => <option value={o.value} key={o.value}>{o.label}</option>)}</select>
             : f.kind === "json" || f.kind === "textarea" ? <textarea spellcheck={false} placeholder={f.placeholder} value={String(raw[f.name])} onInput={e => set({ ...raw, [f.name]: e.currentTarget.value })} />
-            : <input type={f.kind === "password" ? "password" : "text"} inputMode={f.kind === "number" ? "decimal" : undefined} autocomplete="off" placeholder={f.placeholder} value={String(raw[f.name])} onInput={e => set({ ...raw, [f.name]: e.currentTarget.value })} />}</>}
+            : <input type={(f.kind === "password" ? "password" : "text") as "text"} inputMode={f.kind === "number" ? "decimal" : "text"} autocomplete="off" placeholder={f.placeholder} value={String(raw[f.name])} onInput={e => set({ ...raw, [f.name]: e.currentTarget.value })} />}</>}
         {f.help && <small>{f.help}</small>}
       </label>)}
       {count && <label class="field">Type {number(a.touches!)} to confirm that {plural(a.touches!, "object")} may change<input type="text" inputMode="numeric" autocomplete="off" value={typed} onInput={e => setTyped(e.currentTarget.value)} /></label>}
