@@ -184,6 +184,10 @@ var Rules = slices.Concat(
 			Why: "a PostgreSQL for tests does not depend on the tested packages",
 		},
 		{
+			Pkg: "internal/browser", May: []string{"internal/pgtest", "internal/testlevel"},
+			Why: "a browser for tests does not depend on the tested packages",
+		},
+		{
 			Pkg: "internal/testkit", May: []string{"internal/clock", "fault"},
 			Why: "test helpers do not depend on the tested packages",
 		},
@@ -216,7 +220,7 @@ type Confinement struct {
 // Confined are the confined imports.
 var Confined = []Confinement{
 	{
-		Import: "testing", Only: []string{"holdfasttest/...", "internal/testkit", "internal/testlevel", "internal/testrun", "internal/storetest/..."},
+		Import: "testing", Only: []string{"holdfasttest/...", "internal/browser", "internal/testkit", "internal/testlevel", "internal/testrun", "internal/storetest/..."},
 		Why: "a program that imports testing gets its flags",
 	},
 	{
