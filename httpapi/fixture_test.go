@@ -15,9 +15,11 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/httpapi"
+	"github.com/holdfast-go/holdfast/internal/browser"
 	"github.com/holdfast-go/holdfast/internal/testlevel"
 	"github.com/holdfast-go/holdfast/lifecycle"
 	"github.com/holdfast-go/holdfast/stream"
+	"github.com/holdfast-go/holdfast/web"
 	"github.com/holdfast-go/holdfast/wire"
 )
 
@@ -37,6 +39,7 @@ type testAPI struct {
 	url    string
 	key    string
 	header http.Header
+	page   *browser.Page // on which entries of the inbox are looked for, nil for none
 }
 
 // invoices is a lifecycle whose action is controlled by its input.
@@ -67,6 +70,7 @@ func eachTestAPI(t *testing.T, o httpapi.Options, f func(t *testing.T, d *testAP
 
 // newTestAPI serves an API on an engine.
 func newTestAPI(t testing.TB, e *holdfast.Engine, o httpapi.Options) *testAPI {
+	o.Dashboard = web.Handler()
 	api := httpapi.On(e, o)
 	srv := httptest.NewServer(api)
 	t.Cleanup(srv.Close)

@@ -18,9 +18,10 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/browser"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(holdfasttest.Main(m)) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(browser.Main(holdfasttest.Main(m))) }
 
 // logBuffer collects the log of concurrent requests.
 type logBuffer struct {

@@ -81,6 +81,7 @@ func (d *testAPI) listed(kind inbox.Kind, subject, reason string) wire.InboxItem
 	if x.Kind != string(kind) || !strings.Contains(x.Subject, subject) || !strings.Contains(x.Reason, reason) || !strings.HasSuffix(x.Reason, ".") || x.Since == nil || x.ID == "" || x.Action.Label == "" {
 		d.t.Errorf("listed %+v, want subject %q and reason %q", x, subject, reason)
 	}
+	d.sees(x)
 	return x
 }
 
@@ -91,6 +92,9 @@ func (d *testAPI) act(a wire.InboxAction) {
 	if !ok || a.Method == "" {
 		d.t.Fatalf("action %+v cannot be called", a)
 	}
+	if d.clicks(a) {
+		return
+	}
 	if resp := d.ask(a.Method, path, string(a.Body), nil); resp.StatusCode >= 300 {
 		d.t.Fatalf("%s %s %s returned %d %s", a.Method, a.Route, a.Body, resp.StatusCode, textOf(resp))
 	}
@@ -100,6 +104,7 @@ func (d *testAPI) act(a wire.InboxAction) {
 func (d *testAPI) gone(kind inbox.Kind) {
 	d.t.Helper()
 	testkit.Eventually(d.t, string(kind)+" is gone", func() bool { return len(d.inbox(kind)) == 0 })
+	d.unseen(kind)
 	d.counted(kind, 0)
 	d.measured(kind, 0)
 	report, err := d.engine.Check(d.t.Context())
@@ -192,6 +197,7 @@ func TestTheInbox(t *testing.T) {
 	for _, c := range inboxCases {
 		t.Run(string(c.kind), func(t *testing.T) {
 			eachTestAPI(t, elsewhere, func(t *testing.T, d *testAPI) {
+				d.seen(t, c.kind)
 				d.gone(c.kind)
 				c.make(d)
 				x := d.listed(c.kind, c.subject, c.reason)
@@ -223,6 +229,7 @@ func TestTheAlternatives(t *testing.T) {
 // TestARefusedWebhookIsListed verifies that a webhook whose receiver is gone is listed until it is unblocked.
 func TestARefusedWebhookIsListed(t *testing.T) {
 	eachTestAPI(t, hooked, func(t *testing.T, d *testAPI) {
+		d.seen(t, inbox.RefusedWebhook)
 		d.running()
 		var status atomic.Int64
 		status.Store(410)
