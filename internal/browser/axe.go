@@ -4,11 +4,9 @@ import (
 	"context"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 
 	"github.com/holdfast-go/holdfast/internal/pgtest"
-	"github.com/holdfast-go/holdfast/internal/testlevel"
 )
 
 // axePackage is the npm package that finds barriers for people with disabilities.
@@ -28,8 +26,7 @@ func (p *Page) Axe() (violations []string) {
 	p.t.Helper()
 	source, err := axeSource()
 	if err != nil {
-		reason, _, _ := strings.Cut(err.Error(), "\n")
-		p.t.Attr(testlevel.NoteAttr, "axe-core cannot be installed, so the accessibility of pages was not tested: "+reason)
+		note(p.t, "axe-core cannot be installed, so the accessibility of pages was not tested", err)
 		return nil
 	}
 	if err := p.Try(string(source), nil); err != nil {

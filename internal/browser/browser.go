@@ -28,6 +28,7 @@ import (
 	"os/exec"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/pgtest"
@@ -109,11 +110,13 @@ func release() {
 // the pipe for commands closes, so it also ends when this process crashes.
 type process struct {
 	cmd    *exec.Cmd
-	stderr bytes.Buffer    // read after ctx has ended
+	stderr bytes.Buffer
 	ctx    context.Context // ends with the browser
 
-	mu       sync.Mutex
+	writing  sync.Mutex
 	commands *os.File
+
+	mu       sync.Mutex
 	calls    int
 	waiting  map[int]chan message
 	sessions map[string]*Page
@@ -137,7 +140,14 @@ type refusal struct {
 func (r *refusal) Error() string { return r.Message }
 
 // runner runs the browser with a new profile, which it deletes in the end, also when the test program has crashed.
-const runner = `trap : INT; HOME=$(mktemp -d "${TMPDIR:-/tmp}/holdfast-browser.XXXXXX") && export HOME || exit; "$@" --user-data-dir="$HOME"; rm -rf "$HOME"`
+const runner = `HOME=$(mktemp -d "${TMPDIR:-/tmp}/holdfast-browser.XXXXXX") && export HOME || exit
+"$@" --user-data-dir="$HOME" &
+trap : INT
+trap "kill -9 $!" TERM
+wait $!
+code=$?
+rm -rf "$HOME"
+exit $code`
 
 func start(path string) (*process, error) {
 	fromUs, commands, err := os.Pipe()
@@ -183,13 +193,11 @@ func arguments() []string {
 
 // close ends the browser and waits for it.
 func (b *process) close() {
-	b.mu.Lock()
 	_ = b.commands.Close()
-	b.mu.Unlock()
 	select {
 	case <-b.ctx.Done():
 	case <-time.After(callLimit):
-		_ = b.cmd.Process.Kill()
+		_ = b.cmd.Process.Signal(syscall.SIGTERM)
 		<-b.ctx.Done()
 	}
 }
@@ -217,9 +225,7 @@ func (b *process) read(answers *os.File, end context.CancelCauseFunc) {
 			page.event(m)
 		}
 	}
-	b.mu.Lock()
 	_ = b.commands.Close()
-	b.mu.Unlock()
 	err := b.cmd.Wait()
 	text := strings.TrimSpace(b.stderr.String())
 	end(fmt.Errorf("the browser ended (%v): %s", err, text[strings.LastIndexByte(text, '\n')+1:]))
@@ -239,38 +245,37 @@ func (b *process) forget(p *Page) {
 	maps.DeleteFunc(b.sessions, func(_ string, to *Page) bool { return to == p })
 }
 
-// send sends a command and returns the channel of its response.
-func (b *process) send(session, method string, params any) (<-chan message, error) {
-	raw, err := json.Marshal(params)
-	if err != nil {
-		return nil, err
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.calls++
-	line, err := json.Marshal(message{ID: b.calls, Session: session, Method: method, Params: raw})
-	if err != nil {
-		return nil, err
-	}
+// send sends a command and returns the channel of its response. If the command cannot be written, the browser is ending.
+func (b *process) send(session, method string, args params) <-chan message {
 	response := make(chan message, 1)
-	b.waiting[b.calls] = response
-	_, err = b.commands.Write(append(line, 0))
-	return response, err
+	b.mu.Lock()
+	b.calls++
+	m := message{ID: b.calls, Session: session, Method: method}
+	b.waiting[m.ID] = response
+	b.mu.Unlock()
+	var err error
+	if m.Params, err = json.Marshal(args); err != nil {
+		panic(err) // a mistake in this package
+	}
+	line, err := json.Marshal(m)
+	if err != nil {
+		panic(err)
+	}
+	b.writing.Lock()
+	defer b.writing.Unlock()
+	_, _ = b.commands.Write(append(line, 0))
+	return response
 }
 
 // call sends a command and waits for its response, whose result it decodes if into is not nil.
-func (b *process) call(session, method string, params, into any) error {
-	response, err := b.send(session, method, params)
-	if err == nil {
-		err = b.await(response, into)
-	}
-	if err != nil {
+func (b *process) call(session, method string, args params, into any) error {
+	if err := b.await(b.send(session, method, args), into, callLimit); err != nil {
 		return fmt.Errorf("%s: %w", method, err)
 	}
 	return nil
 }
 
-func (b *process) await(response <-chan message, into any) error {
+func (b *process) await(response <-chan message, into any, limit time.Duration) error {
 	select {
 	case m := <-response:
 		if m.Error != nil {
@@ -282,7 +287,7 @@ func (b *process) await(response <-chan message, into any) error {
 		return json.Unmarshal(m.Result, into)
 	case <-b.ctx.Done():
 		return context.Cause(b.ctx)
-	case <-time.After(callLimit):
-		return fmt.Errorf("no response in %v", callLimit)
+	case <-time.After(limit):
+		return fmt.Errorf("no response in %v", limit)
 	}
 }

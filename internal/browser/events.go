@@ -11,10 +11,10 @@ import (
 // watch turns on the events of a session, and of the frames and workers that it will have.
 func (p *Page) watch(session string) {
 	for _, domain := range []string{"Runtime", "Log", "Network"} {
-		_, _ = p.b.send(session, domain+".enable", nil)
+		p.b.send(session, domain+".enable", nil)
 	}
-	_, _ = p.b.send(session, "Target.setAutoAttach", params{"autoAttach": true, "waitForDebuggerOnStart": true, "flatten": true})
-	_, _ = p.b.send(session, "Runtime.runIfWaitingForDebugger", nil)
+	p.b.send(session, "Target.setAutoAttach", params{"autoAttach": true, "waitForDebuggerOnStart": true, "flatten": true})
+	p.b.send(session, "Runtime.runIfWaitingForDebugger", nil)
 }
 
 // event records what an event says. It must not wait for a response, because it is called by the reader of responses.
@@ -80,7 +80,7 @@ func (p *Page) event(m message) {
 // sync waits for the events of what the page has done so far.
 func (p *Page) sync() {
 	p.t.Helper()
-	p.Eval("globalThis.reportLongTasks?.()", nil)
+	p.wait("the page's events", "(globalThis.reportLongTasks?.(), true)", callLimit, nil)
 }
 
 // Requests returns the URLs that the page, its frames and its workers have requested since it was opened, also those of
@@ -88,9 +88,7 @@ func (p *Page) sync() {
 func (p *Page) Requests() []string {
 	p.t.Helper()
 	p.sync()
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return slices.Clone(p.requests)
+	return recorded(p, &p.requests)
 }
 
 // Problems returns the errors and warnings of the page's console since it was opened: also exceptions, violations of the
@@ -98,16 +96,18 @@ func (p *Page) Requests() []string {
 func (p *Page) Problems() []string {
 	p.t.Helper()
 	p.sync()
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return slices.Clone(p.problems)
+	return recorded(p, &p.problems)
 }
 
 // LongTasks returns the durations of the tasks since the page was opened that occupied its main thread for more than 50 ms.
 func (p *Page) LongTasks() []time.Duration {
 	p.t.Helper()
 	p.sync()
+	return recorded(p, &p.tasks)
+}
+
+func recorded[T any](p *Page, list *[]T) []T {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return slices.Clone(p.tasks)
+	return slices.Clone(*list)
 }

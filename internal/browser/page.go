@@ -32,13 +32,12 @@ type Page struct {
 }
 
 // Open opens an empty page with cookies and storage of its own, and closes it at the end of the test. If there is no browser
-// and none can be installed, it reports a note and returns false.
+// and none can be installed, it returns false, and reports a note once.
 func Open(t testing.TB) (*Page, bool) {
 	t.Helper()
 	b, err := acquire()
 	if errors.Is(err, errMissing) {
-		reason, _, _ := strings.Cut(err.Error(), "\n")
-		t.Attr(testlevel.NoteAttr, "Chromium cannot be installed, so no page was tested: "+reason)
+		noteMissing.Do(func() { note(t, "Chromium cannot be installed, so no page was tested", err) })
 		return nil, false
 	}
 	if err != nil {
@@ -55,6 +54,14 @@ func Open(t testing.TB) (*Page, bool) {
 		}
 	})
 	return open(t, b, made.BrowserContextID), true
+}
+
+var noteMissing sync.Once
+
+// note notes that a tool cannot be installed: the run continues without it.
+func note(t testing.TB, text string, err error) {
+	reason, _, _ := strings.Cut(err.Error(), "\n")
+	t.Attr(testlevel.NoteAttr, text+": "+reason)
 }
 
 // Tab opens another empty page with the same cookies and storage.
@@ -88,7 +95,6 @@ func open(t testing.TB, b *process, context string) *Page {
 	p.do("Page.enable", nil)
 	p.do("Runtime.addBinding", params{"name": "longTasks"})
 	p.do("Page.addScriptToEvaluateOnNewDocument", params{"source": reportTasks})
-	p.do("Emulation.setFocusEmulationEnabled", params{"enabled": true})
 	p.watch(p.session)
 	p.sync()
 	return p
@@ -138,12 +144,15 @@ func (e *exception) Error() string {
 
 // Try evaluates a JavaScript expression, waits for its promise, and decodes its value as JSON if into is not nil. An
 // exception is an error.
-func (p *Page) Try(js string, into any) error {
+func (p *Page) Try(js string, into any) error { return p.evaluate(js, into, callLimit) }
+
+func (p *Page) evaluate(js string, into any, limit time.Duration) error {
 	var got struct {
 		Result           struct{ Value json.RawMessage }
 		ExceptionDetails *exception
 	}
-	err := p.b.call(p.session, "Runtime.evaluate", params{"expression": js, "awaitPromise": true, "returnByValue": into != nil, "userGesture": true}, &got)
+	args := params{"expression": js, "awaitPromise": true, "returnByValue": into != nil, "userGesture": true}
+	err := p.b.await(p.b.send(p.session, "Runtime.evaluate", args), &got, limit)
 	switch {
 	case err != nil:
 		return err
@@ -191,12 +200,12 @@ func (p *Page) wait(what, js string, limit time.Duration, into any) {
 	p.t.Helper()
 	expired := time.After(limit)
 	for {
-		err := p.Try(fmt.Sprintf(until, limit.Milliseconds(), js), into)
+		err := p.evaluate(fmt.Sprintf(until, limit.Milliseconds(), js), into, limit+callLimit)
 		var gone *refusal // the document, and with it the expression
 		if err == nil {
 			return
 		} else if !errors.As(err, &gone) {
-			p.t.Fatalf("waited %v for %s: %v; problems of the page: %q", limit, what, err, p.Problems())
+			p.t.Fatalf("waited %v for %s: %v; problems of the page: %q", limit, what, err, recorded(p, &p.problems))
 		}
 		select {
 		case <-p.changed:
