@@ -63,11 +63,16 @@ func (d *testAPI) clicks(a wire.InboxAction) bool {
 	}
 	d.page.Eval(button+`.id = "the-action"`, nil)
 	d.page.Click("#the-action")
+	d.page.Wait(`document.querySelector("dialog[open] button[type=submit], .toast")`, time.Minute)
 	var asked bool
 	if d.page.Eval(`!!document.querySelector("dialog[open] button[type=submit]")`, &asked); asked {
 		d.page.Click("dialog[open] button[type=submit]")
 	}
-	d.page.Wait(`document.querySelector(".toast.tone-ok")`, time.Minute)
+	var said string
+	d.page.Wait(`document.querySelector(".toast, dialog .failure")`, time.Minute)
+	if d.page.Eval(`document.querySelector("dialog .failure, .toast:not(.tone-ok)")?.textContent ?? ""`, &said); said != "" {
+		d.t.Errorf("the page says %q after %q was clicked", said, a.Label)
+	}
 	return true
 }
 
