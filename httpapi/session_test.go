@@ -100,11 +100,22 @@ func (d *testAPI) badSessions(space string, role keys.Role) map[string]string {
 	}
 }
 
+// eachTwoServers runs a test on both databases, with two servers each.
+func eachTwoServers(t *testing.T, o httpapi.Options, f func(t *testing.T, one, two *testAPI)) {
+	t.Helper()
+	for name, url := range map[string]func(testing.TB) string{"sqlite": holdfasttest.SQLite, "postgres": holdfasttest.PostgreSQL} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			at := holdfasttest.At(url(t))
+			f(t, newTestAPI(t, holdfasttest.OpenOn(t, at), o), newTestAPI(t, holdfasttest.OpenOn(t, at), o))
+		})
+	}
+}
+
 // TestASessionOnTwoServers verifies the life of a session on two servers over one database: it starts on one, is the key on
 // both, and ends on both.
 func TestASessionOnTwoServers(t *testing.T) {
-	eachTestAPI(t, httpapi.Options{Version: "v1"}, func(t *testing.T, d *testAPI) {
-		second := newTestAPI(t, d.engine, httpapi.Options{Version: "v1"})
+	eachTwoServers(t, httpapi.Options{Version: "v1"}, func(t *testing.T, d, second *testAPI) {
 		k, text := d.newKey("acme", keys.Operate, 0)
 		var made, got wire.Session
 		d.want(d.as(text).ask("POST", "session", nil, &made), 201, "")
