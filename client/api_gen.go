@@ -361,6 +361,25 @@ func (c *Client) RevokeKey(ctx context.Context, id string, o ...Option) (wire.Ke
 	return do[wire.Key](ctx, c, newRequest(http.MethodDelete, nil, "keys", id), o)
 }
 
+// CreateSession starts a browser session with the caller's API key. Its cookie is set. The key
+// must be in a header. The session ends after 12 hours, or with the key. A key has at most 100
+// sessions: one more ends the oldest.
+func (c *Client) CreateSession(ctx context.Context, o ...Option) (wire.Session, error) {
+	return do[wire.Session](ctx, c, newRequest(http.MethodPost, nil, "session"), o)
+}
+
+// GetSession returns the caller: its workspace, its role and its API key.
+func (c *Client) GetSession(ctx context.Context, o ...Option) (wire.Session, error) {
+	return do[wire.Session](ctx, c, newRequest(http.MethodGet, nil, "session"), o)
+}
+
+// DeleteSession ends the session of the cookie. The cookie is cleared. A session that has
+// ended already is not an error.
+func (c *Client) DeleteSession(ctx context.Context, o ...Option) error {
+	_, err := c.answer(ctx, newRequest(http.MethodDelete, nil, "session").with(o))
+	return err
+}
+
 // CreateWebhook creates a webhook. Its secret is returned only once. If the [Key] was used
 // before, the secret is empty.
 func (c *Client) CreateWebhook(ctx context.Context, in wire.NewWebhook, o ...Option) (wire.CreatedWebhook, error) {

@@ -18,39 +18,49 @@ const workspaceHeader = "X-Holdfast-Workspace"
 
 // authenticate determines the key and workspace of the request.
 func (c *call) authenticate() error {
-	key, err := c.api.identify(c.r)
+	key, session, err := c.api.identify(c.r)
 	if err != nil {
 		return err
 	}
 	if space := c.r.Header.Get(workspaceHeader); space != "" && space != key.Workspace {
 		return fault.New(fault.Forbidden, "the API key does not belong to the workspace in the header %s: correct or omit the header", workspaceHeader)
 	}
-	c.key = key
+	c.key, c.session = key, session
 	ctx := refusals.WithCaller(c.r.Context(), refusals.Caller{Actor: c.actor(), Request: requestID(c.r.Context())})
 	c.r = c.r.WithContext(holdfast.InWorkspace(ctx, key.Workspace))
 	return nil
 }
 
-// identify returns the key of a request. On a server without keys, every caller is an admin that may
-// act for all requesters.
-func (a *API) identify(r *http.Request) (keys.Key, error) {
+// identify returns the key of a request, and the session if the request has no key in its headers. On a server
+// without keys, every caller is an admin that may act for all requesters.
+func (a *API) identify(r *http.Request) (keys.Key, *keys.Session, error) {
 	if a.noKeys {
 		space := r.Header.Get(workspaceHeader)
 		if space == "" {
 			space = "default"
 		}
-		return keys.Key{Workspace: space, Role: keys.Admin, Requesters: []string{"*"}}, nil
+		return keys.Key{Workspace: space, Role: keys.Admin, Requesters: []string{"*"}}, nil, nil
 	}
-	return a.ring.Verify(r.Context(), presented(r))
+	if cookie, ok := sessionCookie(r); ok && !hasKey(r) {
+		key, session, err := a.ring.VerifySession(r.Context(), cookie)
+		return key, &session, err
+	}
+	key, err := a.ring.Verify(r.Context(), presented(r))
+	return key, nil, err
 }
 
-// recheckKey refuses a long request whose key has become invalid. An unreachable database says nothing
+// recheckKey refuses a long request whose key or session has become invalid. An unreachable database says nothing
 // about the key.
 func (c *call) recheckKey() error {
-	if _, err := c.api.identify(c.r); fault.CodeOf(err) == fault.Auth {
+	if _, _, err := c.api.identify(c.r); fault.CodeOf(err) == fault.Auth {
 		return err
 	}
 	return nil
+}
+
+// hasKey reports whether the headers of a request have a key, valid or not.
+func hasKey(r *http.Request) bool {
+	return len(r.Header.Values("Authorization"))+len(r.Header.Values("X-Api-Key")) > 0
 }
 
 // presented returns the key in the headers of a request. A request with several keys is ambiguous,

@@ -24,10 +24,12 @@ type call struct {
 	yaml   bool
 	key    keys.Key // of the caller
 	status int
-	share  *room.Share   // the memory that the request may use
-	budget *store.Budget // of the page, if the response is one
-	grown  bool          // the page is larger than a small one
-	wants  int           // size of the share to wait for
+	// session is that of the caller, nil if it has sent its key.
+	session *keys.Session
+	share   *room.Share   // the memory that the request may use
+	budget  *store.Budget // of the page, if the response is one
+	grown   bool          // the page is larger than a small one
+	wants   int           // size of the share to wait for
 
 	// flight is the request under its idempotency key, nil without one. done reports that the
 	// handler has written the response itself.
@@ -97,10 +99,13 @@ func (a *API) serve(w http.ResponseWriter, r *http.Request) {
 // answer authenticates the request, checks its limits, and runs its route.
 func (c *call) answer() (any, error) {
 	// Authentication comes first: an unauthenticated caller must not learn which routes exist.
+	watched := watchOf(c.ctx())
 	if err := c.authenticate(); err != nil {
+		if c.hasEnded(watched, err) {
+			err = nil
+		}
 		return nil, err
 	}
-	watched := watchOf(c.ctx())
 	watched.InWorkspace(c.key.Workspace)
 	if watched.notFound != nil {
 		return nil, watched.notFound
@@ -131,7 +136,7 @@ func (c *call) answer() (any, error) {
 	return c.route.Serve(c)
 }
 
-// read serves a request that changes nothing. If the response does not fit into the room, it waits
+// read serves a request that takes no idempotency key. If the response does not fit into the room, it waits
 // for room and reads again.
 func (c *call) read() (any, error) {
 	r := c.r

@@ -93,6 +93,9 @@ func (c *call) accepts(want string) bool {
 // the connection dead.
 const heartbeat = 15 * time.Second
 
+// recheckEvery is how often an event stream checks its key: often enough to end within 5 seconds of a revocation.
+const recheckEvery = 2 * time.Second
+
 // follow streams the feed from a cursor, or from Last-Event-ID after a broken connection.
 func (c *call) follow(after string) error {
 	if last := c.r.Header.Get("Last-Event-ID"); last != "" {
@@ -153,6 +156,8 @@ func (c *call) send(source func(context.Context, func(message) error) error) err
 	defer func() { stop(); <-ended }()
 	ticks := time.NewTicker(heartbeat)
 	defer ticks.Stop()
+	rechecks := time.NewTicker(recheckEvery)
+	defer rechecks.Stop()
 	for {
 		var err error
 		select {
@@ -164,9 +169,9 @@ func (c *call) send(source func(context.Context, func(message) error) error) err
 			}
 			sent <- struct{}{}
 		case <-ticks.C:
-			if err = c.recheckKey(); err == nil {
-				err = out.Comment("still here")
-			}
+			err = out.Comment("still here")
+		case <-rechecks.C:
+			err = c.recheckKey()
 		case <-ended:
 			if failed == nil { // the source has ended
 				return nil

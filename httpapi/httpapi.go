@@ -16,6 +16,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"net/http"
 	"net/netip"
@@ -197,7 +198,12 @@ func (a *API) Register(ctx context.Context, hf *holdfast.Engine) error {
 	}
 	a.addRoutes()
 	a.openapi = sync.OnceValue(a.table.OpenAPI)
-	e.Sweep("tokens", func(ctx context.Context) (int, error) { return claimtoken.Prune(ctx, e) }, wake.WorkKind{Kind: wake.OldToken})
+	e.Sweep("tokens", func(ctx context.Context) (int, error) {
+		n, err := claimtoken.Prune(ctx, e)
+		sessions, failed := keys.PruneSessions(ctx, e)
+		return n + sessions, errors.Join(err, failed)
+	}, wake.WorkKind{Kind: wake.OldToken}, wake.WorkKind{Kind: wake.OldSession})
+	e.Sweep("key uses", func(ctx context.Context) (int, error) { return 0, a.ring.RecordUses(ctx) })
 	a.handler = a.guard(http.HandlerFunc(a.route))
 	return nil
 }
@@ -209,6 +215,7 @@ func (a *API) addRoutes() {
 	a.lifecycleRoutes()
 	a.claimRoutes()
 	a.keyRoutes()
+	a.sessionRoutes()
 	a.webhookRoutes()
 	a.handlerRoutes()
 	a.taskRoutes()

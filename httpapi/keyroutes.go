@@ -39,6 +39,9 @@ func keyOf(k keys.Key) wire.Key {
 	if k.RevokedAt != nil {
 		w.RevokedAt = shapes.At(*k.RevokedAt)
 	}
+	if k.LastUsedAt != nil {
+		w.LastUsedAt = shapes.At(*k.LastUsedAt)
+	}
 	return w
 }
 

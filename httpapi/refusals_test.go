@@ -301,6 +301,15 @@ func (m *matrix) badKeys(workspace string, role keys.Role) (all []testRequest) {
 	add("good and bad", "", "Authorization", "Bearer "+good, "X-Api-Key", "")
 	add("in the query", "key="+good+"&api_key="+good+"&access_token="+good)
 	add("in a cookie", "", "Cookie", "key="+good+"; Authorization="+good)
+	for what, text := range m.badSessions(workspace, role) {
+		add(what, "", "Cookie", "holdfast="+text)
+	}
+	add("two sessions", "", "Cookie", "holdfast="+m.session(workspace, role)+"; holdfast="+m.session(workspace, role))
+	add("a session of HTTPS", "", "Cookie", "__Host-holdfast="+m.session(workspace, role))
+	add("a session of HTTP", "", "Cookie", "holdfast="+m.session(workspace, role), "X-Forwarded-Proto", "https")
+	add("a session as a key", "", "Authorization", "Bearer "+m.session(workspace, role))
+	add("a key as a session", "", "Cookie", "holdfast="+good)
+	add("a session and a bad key", "", "Cookie", "holdfast="+m.session(workspace, role), "Authorization", "Bearer x")
 	add("of a proxy", "", "Proxy-Authorization", "Bearer "+good, "X-Forwarded-User", "admin")
 	slices.SortFunc(all, func(a, b testRequest) int { return strings.Compare(a.what, b.what) }) // only the seed chooses
 	return all
@@ -371,6 +380,9 @@ func (m *matrix) strangers(bad map[keys.Role][]testRequest) {
 				a := bad[role][i].with(r)
 				if m.rand.IntN(2) == 0 {
 					a = a.with(r, "Accept", "text/event-stream", "Idempotency-Key", "k", "X-Holdfast-Workspace", theirs)
+				}
+				if r.ID == "deleteSession" && a.header.Get("Authorization")+a.header.Get("X-Api-Key") == "" {
+					continue // it says of every session that it has ended
 				}
 				text := m.refusal(a, 401, fault.Auth)
 				if told == "" {

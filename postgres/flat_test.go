@@ -202,9 +202,10 @@ var polls = []poll{
 	{"streams.close_list_expired", `0, '', 100`, false},
 	{"idempotency.prune", `0, '', 100`, false},
 	{"claim_tokens.prune", `0, '', 100`, false},
+	{"sessions.prune", `0, '', 100`, false},
 	{"refusals.prune", `0, '', 3600000, 100`, false},
 	{"wake.list_due", `0, '', '[0]', '[["reaction", "r"], ["operation", "h:w:h"], ["step", "h"], ["keeping", ""], ["cleaning", ""], ["held reaction", ""], ["held stream", ""], ` +
-		`["held operation", ""], ["held step", ""], ["held item", ""], ["old run", ""], ["old scope", ""], ["old request", ""], ["old token", ""], ["old refusal", "3600000"]]', 2000`, true},
+		`["held operation", ""], ["held step", ""], ["held item", ""], ["old run", ""], ["old scope", ""], ["old request", ""], ["old token", ""], ["old session", ""], ["old refusal", "3600000"]]', 2000`, true},
 }
 
 // notDue adds work that is due in a day, and leases that last as long.
@@ -232,6 +233,7 @@ INSERT INTO holdfast.scope (shard, workspace, kind, id, version, state, created_
 INSERT INTO holdfast.stream (shard, workspace, name, head, state, holder, until) SELECT 0, 'w', 's' || n, 2, 'closing', 'a', tomorrow FROM numbers;
 INSERT INTO holdfast.request (shard, workspace, key, fingerprint, state, epoch, created_at, expires_at) SELECT 0, 'w', 'k' || n, '', 'done', 1, now(), tomorrow FROM numbers;
 INSERT INTO holdfast.token SELECT 0, 'w', 'k' || n, 'l', 'e', 'o', 1, '', tomorrow FROM numbers;
+INSERT INTO holdfast.session SELECT 0, 'w', 'k', 'i' || n, 'h', now(), tomorrow FROM numbers;
 INSERT INTO holdfast.refusal SELECT 0, 'w', gen_random_uuid()::text, '$entity/l/e', 1, 's', 'r', 'a', 'n', 'q', 'c', 'o', 0, 1, '{}', now() FROM numbers`
 
 // runningBatch adds the batch of the items that are running.

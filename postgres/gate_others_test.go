@@ -307,6 +307,7 @@ func adminScene(t *testing.T, ctx context.Context, e *holdfast.Engine) map[strin
 	if err != nil {
 		t.Fatal(err)
 	}
+	var session keys.Session
 	put := func(name string) call {
 		return func(ctx context.Context, e *holdfast.Engine) (any, error) {
 			var fresh bool
@@ -329,8 +330,16 @@ func adminScene(t *testing.T, ctx context.Context, e *holdfast.Engine) map[strin
 			_, _, err := keys.Create(ctx, engine.Of(e), keys.CreateArgs{Name: "l", Role: keys.Read, By: "ann"})
 			return nil, err
 		},
-		"put":         put("h"),
-		"put another": put("i"),
+		"create a session": func(ctx context.Context, e *holdfast.Engine) (any, error) {
+			_, _, err := keys.CreateSession(ctx, engine.Of(e), key.ID, "ann")
+			return nil, err
+		},
+		"delete a session": func(ctx context.Context, e *holdfast.Engine) (any, error) {
+			return nil, keys.DeleteSession(ctx, engine.Of(e), session, "ann")
+		},
+		"prune sessions": func(ctx context.Context, e *holdfast.Engine) (any, error) { return keys.PruneSessions(ctx, engine.Of(e)) },
+		"put":            put("h"),
+		"put another":    put("i"),
 		"delete": func(ctx context.Context, e *holdfast.Engine) (any, error) {
 			var gone bool
 			err := e.Update(ctx, func(ctx context.Context, tx holdfast.Tx) (err error) {
@@ -346,5 +355,8 @@ func adminScene(t *testing.T, ctx context.Context, e *holdfast.Engine) map[strin
 	}
 	s.must(all["put"])
 	s.must(all["put a token"])
+	if session, _, err = keys.CreateSession(ctx, engine.Of(e), key.ID, "ann"); err != nil {
+		t.Fatal(err)
+	}
 	return all
 }

@@ -197,6 +197,12 @@ var planned = []struct{ name, args string }{
 	{"idempotency.probe", one + `, '{k10050}'`},
 	{"idempotency.record", one + `, '{new}', '{f}', '{200}', '{1}', '{86400000}'`},
 	{"claim_tokens.prune", `0, '', 100`},
+	{"sessions.prune", `0, '', 100`},
+	{"sessions.create", one + `, '{k1}', '{new}', '{h}', '{1000}'`},
+	{"sessions.delete", one + `, '{k1}', '{i103}'`},
+	{"sessions.delete_oldest", `0, 'w', 'k1', 'i103', 99`},
+	{"sessions.find", `0, 'w', 'k1', 'i103'`},
+	{"keys.record_uses", `0, '', '[{"i": "k1", "t": 0}]'`},
 	{"wallets.list_ledger", `0, 'w', 'w1', 5000, 100`},
 	{"wallets.list_ledger_backward", `0, 'w', 'w1', 5000, 100`},
 	{"wallets.list", `0, 'w', 'w15', '~', 'w15', 100`},
@@ -380,6 +386,10 @@ var many = []string{
 	`INSERT INTO holdfast.request (shard, workspace, key, fingerprint, state, epoch, created_at, expires_at)
 	 SELECT 0, 'w', 'k' || n, '', 'done', 1, clock_timestamp(), clock_timestamp() + CASE WHEN n <= 50 THEN -1 ELSE 1 END * interval '1 hour' FROM generate_series(1, 20000) n`,
 	`INSERT INTO holdfast.token SELECT 0, 'w', 'k' || n, 'l', 'e1', 'o', 1, '', clock_timestamp() + CASE WHEN n <= 50 THEN -1 ELSE 1 END * interval '1 hour'
+	   FROM generate_series(1, 20000) n`,
+	`INSERT INTO holdfast.api_key (id, workspace, name, role, requesters, hash, rate, version, created_by, created_at)
+	 SELECT 'k' || n, 'w', 'n', 'admin', '[]', 'h', 0, 0, 'a', clock_timestamp() FROM generate_series(1, 20000) n`,
+	`INSERT INTO holdfast.session SELECT 0, 'w', 'k' || n / 100, 'i' || n, 'h', clock_timestamp(), clock_timestamp() + CASE WHEN n <= 50 THEN -1 ELSE 1 END * interval '1 hour'
 	   FROM generate_series(1, 20000) n`,
 	`INSERT INTO holdfast.late_call SELECT 0, 'w', 'op' || n, 'x', 0, 1, 'done', gen_random_uuid(), '', '1', '', clock_timestamp() FROM generate_series(1, 20000) n`,
 }

@@ -65,6 +65,7 @@ func TestEveryStatementHasAVerdict(t *testing.T) {
 // apart are the statements at which no call of a scene waits, each with its reason.
 var apart = map[string]string{
 	"refusals.record":                    "it only inserts",
+	"keys.record_uses":                   "it never waits",
 	"audit.record":                       "it only inserts",
 	"nodes.report":                       "one row each, of the node itself, as refusals.record; internal/nodes tests two processes under one name",
 	"nodes.remove":                       "one row, of the node itself",

@@ -28,10 +28,29 @@ type Key struct {
 	CreatedAt  *Time    `json:"createdAt"`
 	ExpiresAt  *Time    `json:"expiresAt"`
 	RevokedAt  *Time    `json:"revokedAt"`
+	LastUsedAt *Time    `json:"lastUsedAt" doc:"When it was last used, about a minute behind; null if it was never used."`
 }
 
 // CreatedKey is a new API key with its secret.
 type CreatedKey struct {
 	Key
 	Secret string `json:"secret,omitempty" doc:"The complete key. It is returned only once, and is not included when the request is replayed."`
+}
+
+// Session is who the caller of a request is.
+type Session struct {
+	Workspace  string      `json:"workspace"`
+	Role       string      `json:"role"`
+	Requesters []string    `json:"requesters" doc:"Requesters that the caller may act for; * stands for all."`
+	Key        *SessionKey `json:"key" doc:"The caller's API key; null on a server without API keys."`
+	ExpiresAt  *Time       `json:"expiresAt" doc:"When the session ends or, for a caller without one, when its API key expires; null if it does not."`
+	Login      bool        `json:"login" doc:"Whether the server requires API keys."`
+	Version    string      `json:"version" doc:"The version of the server; empty if it has none."`
+	Now        *Time       `json:"now" doc:"The time of the database."`
+}
+
+// SessionKey is the API key of a caller.
+type SessionKey struct {
+	ID   string `json:"id"`
+	Name string `json:"name"`
 }

@@ -80,6 +80,7 @@ var Wide = map[string]string{
 	"idempotency.prune":            "one janitor deletes expired requests of all workspaces on a shard",
 	"refusals.record":              "refusals of several workspaces are recorded together",
 
+	"sessions.prune":                 "one janitor deletes expired sessions of all workspaces on a shard",
 	"claim_tokens.prune":             "one janitor deletes old tokens of all workspaces on a shard",
 	"handlers.list_url_handlers":     "a node serves the after-effects of all workspaces on a shard",
 	"reactions.list_by_handler_kind": "a node serves the reactions of all workspaces on a shard whose handlers it calls",

@@ -59,9 +59,9 @@ type keysList struct {
 
 func (c *keysList) Run(ctx context.Context, d *connection) error {
 	l, err := d.ListKeysPage(ctx, c.page(), d.raw())
-	t := &table{heads: []string{"ID", "NAME", "ROLE", "REQUESTERS", "CREATED", "EXPIRES", "REVOKED"}}
+	t := &table{heads: []string{"ID", "NAME", "ROLE", "REQUESTERS", "CREATED", "EXPIRES", "REVOKED", "LAST USED"}}
 	for _, x := range l.Items {
-		t.add(x.ID, x.Name, x.Role, strings.Join(x.Requesters, ","), at(x.CreatedAt), at(x.ExpiresAt), at(x.RevokedAt))
+		t.add(x.ID, x.Name, x.Role, strings.Join(x.Requesters, ","), at(x.CreatedAt), at(x.ExpiresAt), at(x.RevokedAt), at(x.LastUsedAt))
 	}
 	return d.showList(t, l.Next, err)
 }
@@ -82,7 +82,7 @@ func keyFacts(x wire.Key) *table {
 		rate = fmt.Sprintf("%d requests per second", x.Rate)
 	}
 	return facts("id", x.ID, "workspace", x.Workspace, "name", x.Name, "role", x.Role, "requesters", strings.Join(x.Requesters, ","), "handlers", strings.Join(x.Handlers, ","), "rate", rate,
-		"created", at(x.CreatedAt), "created by", x.CreatedBy, "expires", at(x.ExpiresAt), "revoked", at(x.RevokedAt))
+		"created", at(x.CreatedAt), "created by", x.CreatedBy, "expires", at(x.ExpiresAt), "revoked", at(x.RevokedAt), "last used", at(x.LastUsedAt))
 }
 
 type keysRotate struct {

@@ -1,6 +1,12 @@
 package keys
 
-import "time"
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/store"
+)
 
 // Remembered is how long a ring caches a key.
 const Remembered = cacheTTL
@@ -23,3 +29,12 @@ func NewText() string { return join(newID(), newSecret()) }
 
 // Hash returns the stored form of a secret.
 var Hash = hash
+
+// CheckSessions returns an error unless a key has a number of sessions. It deletes them.
+func CheckSessions(ctx context.Context, d store.Doer, key string, want int) error {
+	n, err := deleteOldestVerb.Do(ctx, d, deleteOldestArgs{sessionArgs{key, ""}, 0})
+	if err == nil && n != want {
+		err = fmt.Errorf("key has %d sessions, want %d", n, want)
+	}
+	return err
+}

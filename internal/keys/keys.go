@@ -1,6 +1,7 @@
-// Package keys stores the API keys of the HTTP API. A key belongs to one workspace, and has a role
+// Package keys stores the API keys of the HTTP API, and the sessions of browsers. A key belongs to one workspace, and has a role
 // and the requesters that it may act for. Its text is returned once, when it is created; only the
-// SHA-256 of its secret is stored. A [Ring] verifies the key that a caller presents.
+// SHA-256 of its secret is stored. A [Session] stands for a key in a browser, and ends with it. A [Ring]
+// verifies what a caller presents.
 //
 //	key, text, err := keys.Create(ctx, engine, keys.CreateArgs{Name: "ci", Role: keys.Operate, By: "ann"})
 //
@@ -46,7 +47,8 @@ type Key struct {
 	CreatedAt     time.Time
 	ExpiresAt     *time.Time // nil if it does not expire
 	RevokedAt     *time.Time
-	origin        string // the first key of its rotation chain, set by a [Ring]; "" if it replaced no key
+	LastUsedAt    *time.Time // about a minute behind; nil if it was never used
+	origin        string     // the first key of its rotation chain, set by a [Ring]; "" if it replaced no key
 }
 
 // Origin returns the id of the first key in the rotation chain of a key that a [Ring] has read: the
@@ -74,6 +76,9 @@ func (k Key) clone() Key {
 	}
 	if k.RevokedAt != nil {
 		k.RevokedAt = new(*k.RevokedAt)
+	}
+	if k.LastUsedAt != nil {
+		k.LastUsedAt = new(*k.LastUsedAt)
 	}
 	return k
 }
@@ -151,13 +156,13 @@ func scan(r *result, from store.Row) error { return scanWith(r, from) }
 func scanWith(r *result, from store.Row, more ...any) error {
 	k := &r.key
 	var requesters, handlers []byte
-	var expires, revoked time.Time
-	err := from.Scan(append([]any{&k.ID, &k.Name, &k.Role, &requesters, &handlers, &k.Rate, &r.successor, &k.CreatedBy, &k.CreatedAt, &expires, &revoked}, more...)...)
+	var expires, revoked, used time.Time
+	err := from.Scan(append([]any{&k.ID, &k.Name, &k.Role, &requesters, &handlers, &k.Rate, &r.successor, &k.CreatedBy, &k.CreatedAt, &expires, &revoked, &used}, more...)...)
 	if err != nil {
 		return err
 	}
 	r.applied = from.Applied()
-	k.ExpiresAt, k.RevokedAt = store.Moment(expires), store.Moment(revoked)
+	k.ExpiresAt, k.RevokedAt, k.LastUsedAt = store.Moment(expires), store.Moment(revoked), store.Moment(used)
 	if err := json.Unmarshal(requesters, &k.Requesters); err != nil {
 		return fmt.Errorf("cannot decode the requesters of API key %s: %w", k.ID, err)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/subtle"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-go/holdfast/fault"
@@ -17,21 +18,23 @@ const (
 	// readTimeout is the timeout of a read. Its result may be as old as the start of the read, so a
 	// read must not take longer than a revocation may take to have effect.
 	readTimeout = 4 * time.Second
-	// maxKnown and maxUnknown are the numbers of cached keys and of cached unknown ids. They are
-	// separate, so that guessing cannot evict valid keys.
+	// maxKnown and maxUnknown are the numbers of cached keys and sessions and of cached unknown ids. They are
+	// separate, so that guessing cannot evict valid ones.
 	maxKnown   = 16384
 	maxUnknown = 2048
 )
 
-// refused is the error for every text that is not a valid key. It is always the same, so that it
+// refused is the error for every text that is not a valid key or session. It is always the same, so that it
 // does not reveal which part of a guess was right.
 var refused = fault.New(fault.Auth, "the API key is missing or invalid: send a valid key in the Authorization header")
 
-// Ring verifies the keys that callers present. It is safe for concurrent use.
+// Ring verifies the keys and sessions that callers present. It is safe for concurrent use.
 //
 // It caches a key for two seconds at most, counted from the start of the read, and no longer than
 // the key was then valid by database time. So a revoked or expired key is refused on every node
-// within five seconds, even if the database is slow. Concurrent requests for a key share one read.
+// within five seconds, even if the database is slow. Concurrent requests for a key share one read. A
+// session is cached in the same way, and is valid only while its key is.
+//
 // An unknown id takes the same path, with a hash that matches no secret.
 type Ring struct {
 	d     store.Doer
@@ -42,15 +45,21 @@ type Ring struct {
 	known   map[string]*entry
 	unknown map[string]*entry
 	reads   map[string]*pendingRead
+	uses    map[string]use // by key
 }
 
-// entry is a cached key. It is immutable.
+// entry is a cached key or session. It is immutable, except for used.
 type entry struct {
-	key   Key // without an id if there is no such key
-	hash  string
-	good  bool          // neither revoked nor expired when it was read
+	found
 	at    time.Time     // start of the read
 	lasts time.Duration // from at
+	used  atomic.Bool   // its use is noted
+}
+
+// matches reports whether the entry is valid and has the secret.
+func (e *entry) matches(secret string) bool {
+	same := subtle.ConstantTimeCompare([]byte(hash(secret)), []byte(e.hash)) == 1
+	return same && e.good
 }
 
 // pendingRead is a read in flight. Its result is set before done is closed.
@@ -61,16 +70,20 @@ type pendingRead struct {
 	err   error
 }
 
+// found is what a read found: a key or a session.
 type found struct {
 	result
-	hash string
-	good bool  // neither revoked nor expired
-	left int64 // until its expiry, in ms; -1 without expiry
+	session Session
+	known   bool // it exists
+	hash    string
+	good    bool  // neither revoked nor expired
+	left    int64 // until its expiry, in ms; -1 without expiry
 }
 
 // findVerb finds a key before its workspace is known.
 var findVerb = store.NewVerb(store.Decl{Name: "keys.find", Lane: store.Read}, nil, store.TextArg("id"),
 	func(f *found, r store.Row) error {
+		f.known = true
 		return scanWith(&f.result, r, &f.key.Workspace, &f.hash, &f.good, &f.left, &f.key.origin)
 	})
 
@@ -85,7 +98,7 @@ func Any(ctx context.Context, d store.Doer) (bool, error) {
 // NewRing returns a ring with an empty cache.
 func NewRing(d store.Doer) *Ring {
 	return &Ring{d: d, now: clock.Now, dummy: hash(newSecret()), known: make(map[string]*entry),
-		unknown: make(map[string]*entry), reads: make(map[string]*pendingRead)}
+		unknown: make(map[string]*entry), reads: make(map[string]*pendingRead), uses: make(map[string]use)}
 }
 
 // Verify returns the key of a text. If it is not a valid key, the error is always the same
@@ -95,20 +108,66 @@ func (r *Ring) Verify(ctx context.Context, presented string) (Key, error) {
 	if !ok {
 		return Key{}, refused
 	}
-	e, err := r.lookup(ctx, id)
+	e, err := r.lookupKey(ctx, id)
 	if err != nil {
 		return Key{}, err
 	}
-	same := subtle.ConstantTimeCompare([]byte(hash(secret)), []byte(e.hash)) == 1
-	if !same || !e.good {
+	if !e.matches(secret) {
 		return Key{}, refused
 	}
-	return e.key.clone(), nil
+	return r.used(e), nil
 }
 
+// VerifySession returns the session of a text, and its key. If it is not a valid session of a valid key, the error is
+// always the same [fault.Auth]; if they cannot be read, it is another one.
+func (r *Ring) VerifySession(ctx context.Context, presented string) (Key, Session, error) {
+	key, id, secret, ok := splitSession(presented)
+	if !ok {
+		return Key{}, Session{}, refused
+	}
+	k, err := r.lookupKey(ctx, key)
+	if err != nil {
+		return Key{}, Session{}, err
+	}
+	if !k.good {
+		return Key{}, Session{}, refused
+	}
+	e, err := r.lookup(ctx, sessionEntry(key, id), func(ctx context.Context) (found, error) {
+		return findSessionVerb.Do(store.InWorkspace(ctx, k.key.Workspace), r.d, sessionArgs{key, id})
+	})
+	if err != nil {
+		return Key{}, Session{}, err
+	}
+	if !e.matches(secret) {
+		return Key{}, Session{}, refused
+	}
+	s := e.session
+	s.ID, s.Key = id, key
+	return r.used(k), s, nil
+}
+
+// Forget removes a session from the cache.
+func (r *Ring) Forget(s Session) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.known, sessionEntry(s.Key, s.ID))
+}
+
+// sessionEntry is the name of a session in the cache. It is not that of a key, because it has an underscore.
+func sessionEntry(key, id string) string { return key + "_" + id }
+
+func (r *Ring) lookupKey(ctx context.Context, id string) (*entry, error) {
+	return r.lookup(ctx, id, func(ctx context.Context) (found, error) {
+		return findVerb.DoAt(ctx, r.d, store.Partition{}, id)
+	})
+}
+
+// load reads a key or a session.
+type load func(context.Context) (found, error)
+
 // lookup returns the cached entry of an id, or reads it.
-func (r *Ring) lookup(ctx context.Context, id string) (*entry, error) {
-	e, q := r.find(ctx, id)
+func (r *Ring) lookup(ctx context.Context, id string, load load) (*entry, error) {
+	e, q := r.find(ctx, id, load)
 	if e != nil {
 		return e, nil
 	}
@@ -122,7 +181,7 @@ func (r *Ring) lookup(ctx context.Context, id string) (*entry, error) {
 
 // find returns the cached entry, or the read to wait for. The read has its own goroutine, because
 // its first caller may leave before the others.
-func (r *Ring) find(ctx context.Context, id string) (*entry, *pendingRead) {
+func (r *Ring) find(ctx context.Context, id string, load load) (*entry, *pendingRead) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := r.now()
@@ -136,7 +195,7 @@ func (r *Ring) find(ctx context.Context, id string) (*entry, *pendingRead) {
 	}
 	q := &pendingRead{at: now, done: make(chan struct{})}
 	r.reads[id] = q
-	go r.read(context.WithoutCancel(ctx), id, q)
+	go r.read(context.WithoutCancel(ctx), id, load, q)
 	return nil, q
 }
 
@@ -146,11 +205,11 @@ func fresh(now, at time.Time, lasts time.Duration) bool {
 	return age >= 0 && age < lasts
 }
 
-// read reads a key and completes the pending read.
-func (r *Ring) read(ctx context.Context, id string, q *pendingRead) {
+// read reads a key or a session and completes the pending read.
+func (r *Ring) read(ctx context.Context, id string, load load, q *pendingRead) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
-	f, err := findVerb.DoAt(ctx, r.d, store.Partition{}, id)
+	f, err := load(ctx)
 	if ctx.Err() != nil { // a late result is not used either
 		err = fault.New(fault.Unavailable, "the database did not return the API key within %s: try again", readTimeout).AsRetryable().Wrap(err)
 	}
@@ -167,8 +226,8 @@ func (r *Ring) read(ctx context.Context, id string, q *pendingRead) {
 
 // cache caches a read. REQUIRES: mu
 func (r *Ring) cache(id string, at time.Time, f found) *entry {
-	e := &entry{key: f.key, hash: f.hash, good: f.good, at: at, lasts: cacheTTL}
-	if f.key.ID == "" {
+	e := &entry{found: f, at: at, lasts: cacheTTL}
+	if !f.known {
 		e.hash, e.good = r.dummy, false
 		put(r.unknown, maxUnknown, id, e)
 		return e

@@ -15,10 +15,11 @@ import (
 var alphabet = base32.NewEncoding(letters).WithPadding(base32.NoPadding)
 
 const (
-	letters      = "0123456789abcdefghijklmnopqrstuv"
-	prefix       = "hf_"
-	idLength     = 26 // 128 bits
-	secretLength = 52 // 256 bits
+	letters       = "0123456789abcdefghijklmnopqrstuv"
+	prefix        = "hf_"
+	sessionPrefix = "hfs_"
+	idLength      = 26 // 128 bits
+	secretLength  = 52 // 256 bits
 )
 
 func newID() string {
@@ -42,6 +43,21 @@ func split(text string) (id, secret string, ok bool) {
 	}
 	id, secret = rest[:idLength], rest[idLength+1:]
 	return id, secret, isID(id) && validLetters(secret)
+}
+
+// joinSession returns the text of a session: hfs_<key>_<id>_<secret>. It has the key, which leads to the workspace.
+func joinSession(key, id, secret string) string {
+	return sessionPrefix + key + "_" + id + "_" + secret
+}
+
+// splitSession parses the text of a session.
+func splitSession(text string) (key, id, secret string, ok bool) {
+	rest, ok := strings.CutPrefix(text, sessionPrefix)
+	if !ok || len(rest) != 2*idLength+2+secretLength || rest[idLength] != '_' || rest[2*idLength+1] != '_' {
+		return "", "", "", false
+	}
+	key, id, secret = rest[:idLength], rest[idLength+1:2*idLength+1], rest[2*idLength+2:]
+	return key, id, secret, isID(key) && isID(id) && validLetters(secret)
 }
 
 func isID(s string) bool { return len(s) == idLength && validLetters(s) }

@@ -52,6 +52,7 @@ var workRows = []struct {
 	{wake.WorkKind{Kind: wake.OldScope}, "scope", "expires_at=PAST", "expires_at=FUTURE"},
 	{wake.WorkKind{Kind: wake.OldRequest}, "request", "expires_at=PAST", "expires_at=FUTURE"},
 	{wake.WorkKind{Kind: wake.OldToken}, "token", "expires_at=PAST", "expires_at=FUTURE"},
+	{wake.WorkKind{Kind: wake.OldSession}, "session", "expires_at=PAST", "expires_at=FUTURE"},
 	{wake.WorkKind{Kind: wake.OldRefusal, Name: "1000"}, "refusal", "at=PAST stands_for=1", "at=FUTURE stands_for=1"},
 }
 

@@ -41,6 +41,7 @@ const (
 	OldScope           = "old scope"
 	OldRequest         = "old request"
 	OldToken           = "old token"
+	OldSession         = "old session"
 	OldRefusal         = "old refusal"
 )
 

@@ -50,7 +50,7 @@ type Route[C any] struct {
 type Idempotency uint8
 
 const (
-	// Never is for requests that change nothing.
+	// Never is for requests that change nothing, and for those that start and end a session.
 	Never Idempotency = iota
 	// InTx is for requests that are one transaction: the response is stored in it.
 	InTx

@@ -18,5 +18,5 @@ WITH {members}, {include store/time}, made AS (
     {due_notices}
 SELECT m.member, CASE WHEN made.id IS NULL THEN 0 ELSE 1 END,
        coalesce(made.id, ''), coalesce(made.name, ''), coalesce(made.role, ''), coalesce(made.requesters::text, '[]'), coalesce(made.handlers::text, '[]'), coalesce(made.rate, 0),
-       ''::text, coalesce(made.created_by, ''), coalesce(made.created_at, 'epoch'), coalesce(made.expires_at, 'epoch'), 'epoch'::timestamptz
+       ''::text, coalesce(made.created_by, ''), coalesce(made.created_at, 'epoch'), coalesce(made.expires_at, 'epoch'), 'epoch'::timestamptz, 'epoch'::timestamptz
   FROM m LEFT JOIN made ON made.id = m.id

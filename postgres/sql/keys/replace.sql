@@ -2,7 +2,7 @@
 -- writes the events. A key is replaced once, and only while it is valid: the row is locked
 -- first, and the time is read afterwards.
 WITH {members}, cur AS (
-    SELECT m.member, k.id, k.version, k.name, k.role, k.requesters, k.handlers, k.rate, k.successor, k.created_by, k.created_at, k.expires_at, k.revoked_at
+    SELECT m.member, k.id, k.version, k.name, k.role, k.requesters, k.handlers, k.rate, k.successor, k.created_by, k.created_at, k.expires_at, k.revoked_at, k.last_used_at
       FROM m JOIN {schema}.api_key k ON k.workspace = m.workspace AND k.id = m.id
      ORDER BY k.id
        FOR UPDATE OF k
@@ -26,6 +26,6 @@ WITH {members}, cur AS (
 SELECT m.member, CASE WHEN moved.member IS NULL THEN 0 ELSE 1 END,
        coalesce(cur.id, ''), coalesce(cur.name, ''), coalesce(cur.role, ''), coalesce(cur.requesters::text, '[]'), coalesce(cur.handlers::text, '[]'), coalesce(cur.rate, 0),
        coalesce(moved.successor, cur.successor, ''), coalesce(cur.created_by, ''), coalesce(cur.created_at, 'epoch'),
-       coalesce(moved.expires_at, cur.expires_at, 'epoch'), coalesce(moved.revoked_at, cur.revoked_at, 'epoch')
+       coalesce(moved.expires_at, cur.expires_at, 'epoch'), coalesce(moved.revoked_at, cur.revoked_at, 'epoch'), coalesce(cur.last_used_at, 'epoch')
   FROM m LEFT JOIN cur ON cur.member = m.member
   LEFT JOIN moved ON moved.member = m.member

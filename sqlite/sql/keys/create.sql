@@ -7,7 +7,7 @@ SELECT :id, :workspace, :name, :role, :requesters, :handlers, :hash, :rate, 0, :
   FROM (SELECT {now} AS now) AS t
  WHERE true
 ON CONFLICT (id) DO NOTHING
-RETURNING id, name, role, requesters, handlers, rate, coalesce(successor, ''), created_by, created_at, coalesce(expires_at, 0), coalesce(revoked_at, 0)
+RETURNING id, name, role, requesters, handlers, rate, coalesce(successor, ''), created_by, created_at, coalesce(expires_at, 0), coalesce(revoked_at, 0), coalesce(last_used_at, 0)
 -- then
 {include history/write}
 SELECT :shard, :command, 0, :workspace, '$key/' || :id, k.version, 'created',
@@ -17,4 +17,4 @@ SELECT :shard, :command, 0, :workspace, '$key/' || :id, k.version, 'created',
   FROM holdfast_api_key AS k
  WHERE k.workspace = :workspace AND k.id = :id
 -- else
-SELECT '', '', '', '[]', '[]', 0, '', '', 0, 0, 0
+SELECT '', '', '', '[]', '[]', 0, '', '', 0, 0, 0, 0

@@ -6,7 +6,7 @@ UPDATE holdfast_api_key AS k
   FROM (SELECT {now} AS now) AS t
  WHERE k.workspace = :workspace AND k.id = :id
    AND k.revoked_at IS NULL AND k.successor IS NULL AND (k.expires_at IS NULL OR k.expires_at > t.now)
-RETURNING id, name, role, requesters, handlers, rate, coalesce(successor, ''), created_by, created_at, coalesce(expires_at, 0), coalesce(revoked_at, 0)
+RETURNING id, name, role, requesters, handlers, rate, coalesce(successor, ''), created_by, created_at, coalesce(expires_at, 0), coalesce(revoked_at, 0), coalesce(last_used_at, 0)
 -- then
 {include history/write}
 SELECT :shard, :command, 0, :workspace, '$key/' || :id, k.version, 'rotated',
@@ -17,5 +17,5 @@ SELECT :shard, :command, 0, :workspace, '$key/' || :id, k.version, 'rotated',
  WHERE k.workspace = :workspace AND k.id = :id
 -- else
 SELECT coalesce(k.id, ''), coalesce(k.name, ''), coalesce(k.role, ''), coalesce(k.requesters, '[]'), coalesce(k.handlers, '[]'), coalesce(k.rate, 0),
-       coalesce(k.successor, ''), coalesce(k.created_by, ''), coalesce(k.created_at, 0), coalesce(k.expires_at, 0), coalesce(k.revoked_at, 0)
+       coalesce(k.successor, ''), coalesce(k.created_by, ''), coalesce(k.created_at, 0), coalesce(k.expires_at, 0), coalesce(k.revoked_at, 0), coalesce(k.last_used_at, 0)
   FROM (SELECT 1) LEFT JOIN holdfast_api_key AS k ON k.workspace = :workspace AND k.id = :id
