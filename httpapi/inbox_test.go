@@ -263,6 +263,7 @@ func TestAFailingTeardownIsListed(t *testing.T) {
 		t.Run(db, func(t *testing.T) {
 			fine.Store(false)
 			d := newTestAPI(t, openOn(t, db, holdfast.Config{}, k), elsewhere)
+			d.seen(t, inbox.FailingTeardown)
 			d.running()
 			d.want(d.ask("PUT", "wallets/w", wire.PutWallet{AllowNegative: true}, nil), 200, "")
 			d.want(d.ask("POST", "batches", wire.NewBatch{ID: new("b"), Wallet: "w", Handler: "print", Items: []wire.NewItem{{Key: "a", Cost: new(int64(1)), Input: []byte(`1`)}}}, nil), 201, "")
@@ -312,6 +313,7 @@ func TestAStreamLeftClosingIsListed(t *testing.T) {
 		case err := <-ended:
 			t.Fatal(err)
 		}
+		d.seen(t, inbox.ClosingStream)
 		d.gone(inbox.ClosingStream)
 		d.advance(time.Hour)
 		x := d.listed(inbox.ClosingStream, "o1", "began to close the stream at version 0 and did not finish")
@@ -373,6 +375,7 @@ func TestWorkThatNobodyServesIsListed(t *testing.T) {
 func TestAVersionThatNobodyServesIsListed(t *testing.T) {
 	d := run.Define("pay", "1", run.Task("charge", func(context.Context, struct{}) (int, error) { return 1, nil }, run.Idempotent()))
 	eachTestAPI(t, elsewhere, func(t *testing.T, a *testAPI) {
+		a.seen(t, inbox.UnservedVersion)
 		for range 2 {
 			if _, _, err := d.Start(t.Context(), a.engine, struct{}{}); err != nil {
 				t.Fatal(err)
@@ -403,6 +406,7 @@ func TestAStalledJanitorIsListed(t *testing.T) {
 				return 0, errors.New("no space left")
 			})
 			d := newTestAPI(t, e, elsewhere)
+			d.seen(t, inbox.StalledJanitor)
 			d.running()
 			testkit.Eventually(t, "the janitor has stalled", func() bool { _, err := e.Status(t.Context()); return err != nil })
 			engine.Of(e).Reporter().Now(t.Context())
@@ -423,6 +427,7 @@ func TestAnOldSnapshotIsListed(t *testing.T) {
 	}
 	t.Cleanup(func() { e.Close() })
 	d := newTestAPI(t, e, elsewhere)
+	d.seen(t, inbox.OldSnapshot)
 	d.running()
 	conn, err := pgx.Connect(t.Context(), url)
 	if err != nil {

@@ -337,6 +337,8 @@ export interface CreatedKey {
   expiresAt: string | null;
   handlers: (string)[];
   id: string;
+  /** When it was last used, about a minute behind; null if it was never used. */
+  lastUsedAt: string | null;
   name: string;
   rate: number;
   requesters: (string)[];
@@ -621,6 +623,8 @@ export interface Key {
   expiresAt: string | null;
   handlers: (string)[];
   id: string;
+  /** When it was last used, about a minute behind; null if it was never used. */
+  lastUsedAt: string | null;
   name: string;
   rate: number;
   requesters: (string)[];
@@ -1458,6 +1462,27 @@ export interface ScopeKind {
   kind: string;
 }
 
+export interface Session {
+  /** When the session ends or, for a caller without one, when its API key expires; null if it does not. */
+  expiresAt: string | null;
+  key: SessionKey | null;
+  /** Whether the server requires API keys. */
+  login: boolean;
+  /** The time of the database. */
+  now: string | null;
+  /** Requesters that the caller may act for; * stands for all. */
+  requesters: (string)[];
+  role: string;
+  /** The version of the server; empty if it has none. */
+  version: string;
+  workspace: string;
+}
+
+export interface SessionKey {
+  id: string;
+  name: string;
+}
+
 export interface Settle {
   /** A merge patch (RFC 7396) for the entity's data. */
   data?: any;
@@ -1727,6 +1752,7 @@ export const roles: Record<string, readonly string[]> = {
   "DELETE /reactions/{name}": ["admin"],
   "DELETE /scopes/{kind}/{id}": ["admin", "operate"],
   "DELETE /scopes/{kind}/{id}/records/{field}/{key}": ["admin", "operate"],
+  "DELETE /session": ["admin", "read", "operate", "worker"],
   "DELETE /webhooks/{id}": ["admin"],
   "PATCH /scopes/{kind}/{id}": ["admin", "operate"],
   "POST /approvals/{id}/decide": ["admin", "operate"],
@@ -1761,6 +1787,7 @@ export const roles: Record<string, readonly string[]> = {
   "POST /reactions/{name}/unblock": ["admin", "operate"],
   "POST /scopes/{kind}/{id}/inc": ["admin", "operate"],
   "POST /scopes/{kind}/{id}/push": ["admin", "operate"],
+  "POST /session": ["admin", "read", "operate", "worker"],
   "POST /streams/{stream}/close": ["admin", "operate"],
   "POST /streams/{stream}/events": ["admin", "operate"],
   "POST /streams/{stream}/truncate": ["admin", "operate"],
