@@ -29,7 +29,11 @@ func (a *API) refuseAs(w http.ResponseWriter, r *http.Request, status int, err e
 		if cause := causeOf(err); cause != nil {
 			attrs = append(attrs, slog.String("cause", cause.Error()))
 		}
-		a.log.LogAttrs(r.Context(), slog.LevelWarn, "request failed", attrs...)
+		level := slog.LevelWarn
+		if r.Context().Err() != nil { // the client has disconnected: pages do so whenever a person moves on
+			level = slog.LevelDebug
+		}
+		a.log.LogAttrs(r.Context(), level, "request failed", attrs...)
 	}
 	writeProblem(w, r, status, err)
 }

@@ -112,9 +112,7 @@ const trivial = /\/(unblock|retry|maintenance|credit)$/;
 function confirm(i: InboxItem, a: InboxAction, main = false): void {
   const path = a.route!.replace(/^\/api\/v1/, "");
   if (main && trivial.test(path)) { void quick(a.method!, path, a.body ?? {}, a.label + ": done."); return; }
-  const decide = /\/approvals\/[^/]+\/decide$/.test(path);
-  ask({ title: a.label, body: <><p>{i.reason}</p><p class="muted">{words(i.kind)} · {i.subject}</p></>, label: a.label, danger: !main, method: a.method!, path,
-    fields: decide ? [{ name: "comment", label: "Comment", kind: "text" }] : [], send: v => decide && v.comment ? { ...(a.body as object), comment: v.comment } : a.body ?? {} });
+  ask({ title: a.label, body: <><p>{i.reason}</p><p class="muted">{words(i.kind)} · {i.subject}</p></>, label: a.label, danger: !main, method: a.method!, path, send: () => a.body ?? {} });
 }
 
 /** useInboxKeys repairs the first entry without a mouse. */

@@ -1,0 +1,197 @@
+package web_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/browser"
+	"github.com/holdfast-go/holdfast/internal/keys"
+	"github.com/holdfast-go/holdfast/internal/testlevel"
+)
+
+// loaded is true when a page shows what it has read.
+const loaded = `document.querySelector("main h1, main .empty strong, main .failure") && !document.querySelector("main .empty[role=status]")`
+
+// views are the sizes and themes in which pages are looked at.
+var views = []browser.View{{Width: 1440, Height: 900}, {Width: 390, Height: 844, Dark: true}}
+
+// TestNothingRuns verifies with a script in every field that a caller can write that no page runs it, that no page needs
+// what the content security policy forbids, that no request leaves the origin, that no page is wider than the screen, and
+// that axe finds nothing on any page, dark and light.
+func TestNothingRuns(t *testing.T) {
+	testlevel.Long(t)
+	each(t, func(t *testing.T, w *world) {
+		w.fill(t.Context(), hostile)
+		p, ok := browser.Open(t)
+		if !ok {
+			return
+		}
+		w.logIn(p, w.admin)
+		before := len(p.Problems()) // of the first request, which had no session
+		for _, page := range w.pages {
+			for _, v := range views {
+				p.SetView(v)
+				p.Navigate(w.url + page)
+				p.Wait(loaded, time.Minute)
+				what := fmt.Sprintf("%s at %d px", page, v.Width)
+				var ran, wide bool
+				if p.Eval("globalThis.ran === 1", &ran); ran {
+					t.Errorf("%s ran the script of a field", what)
+				}
+				if p.Eval("document.documentElement.scrollWidth > innerWidth", &wide); wide {
+					t.Errorf("%s scrolls sideways", what)
+				}
+				for _, v := range p.Axe() {
+					t.Errorf("%s: axe: %s", what, v)
+				}
+			}
+		}
+		for _, r := range p.Requests() {
+			if !strings.HasPrefix(r, w.url+"/") {
+				t.Errorf("a request went to %s", r)
+			}
+		}
+		if problems := p.Problems()[before:]; len(problems) > 0 {
+			t.Errorf("the browser reports %q", problems)
+		}
+	})
+}
+
+// TestScreenshots writes a picture of every page, at two widths, dark and light, empty, full and failing, into the folder that
+// HOLDFAST_SCREENSHOTS names ("make screenshots").
+func TestScreenshots(t *testing.T) {
+	folder := os.Getenv("HOLDFAST_SCREENSHOTS")
+	if folder == "" {
+		return
+	}
+	each(t, func(t *testing.T, w *world) {
+		if !strings.HasSuffix(t.Name(), "sqlite") {
+			return
+		}
+		p, ok := browser.Open(t)
+		if !ok {
+			return
+		}
+		shoot := func(kind string, pages []string) {
+			for _, page := range pages {
+				for _, width := range []int{1440, 390} {
+					for _, dark := range []bool{false, true} {
+						v := browser.View{Width: width, Height: map[int]int{1440: 900, 390: 844}[width], Dark: dark, ReducedMotion: true}
+						p.SetView(v)
+						p.Navigate(w.url + page)
+						p.Wait(loaded, time.Minute)
+						p.Eval(`document.fonts.ready.then(() => new Promise(requestAnimationFrame)).then(() => 1)`, new(int))
+						name := strings.NewReplacer("/", "_", "?", "-", "=", "-", "%", "").Replace(strings.TrimPrefix(page, "/"))
+						file := fmt.Sprintf("%s.%s.%d.%s.png", name, kind, width, map[bool]string{true: "dark", false: "light"}[dark])
+						if name == "" {
+							file = "inbox" + file
+						}
+						if err := os.WriteFile(filepath.Join(folder, file), p.Screenshot(v), 0o644); err != nil {
+							t.Fatal(err)
+						}
+					}
+				}
+			}
+		}
+		w.logIn(p, w.admin)
+		w.pages = nil
+		empty := []string{"/", "/overview", "/lifecycles", "/runs", "/definitions", "/approvals", "/batches", "/wallets", "/streams", "/reactions", "/scopes", "/operations", "/races", "/bulk", "/handlers", "/webhooks", "/nodes", "/keys", "/audit"}
+		shoot("empty", empty)
+		w.fill(t.Context(), plain)
+		shoot("full", w.pages)
+		shoot("failing", []string{"/runs/run_missing", "/lifecycles/none", "/runs?status=WRONG"})
+	})
+}
+
+// TestAFailedReadIsNoEmptyList verifies that a page whose request fails shows the code, the request id and a button that tries
+// again.
+func TestAFailedReadIsNoEmptyList(t *testing.T) {
+	testlevel.Long(t)
+	each(t, func(t *testing.T, w *world) {
+		p, ok := browser.Open(t)
+		if !ok {
+			return
+		}
+		w.logIn(p, w.admin)
+		p.Navigate(w.url + "/runs?status=WRONG")
+		p.Wait(`document.querySelector(".failure")`, time.Minute)
+		var text string
+		p.Eval(`document.querySelector(".failure").textContent`, &text)
+		if !strings.Contains(text, "VALIDATION") || !strings.Contains(text, "request") || !strings.Contains(text, "Retry") {
+			t.Errorf("the page shows %q, want a code, a request and a button", text)
+		}
+	})
+}
+
+// TestARevokedKeyIsOut verifies that a session ends with its key: within 5 seconds the page asks for a key.
+func TestARevokedKeyIsOut(t *testing.T) {
+	testlevel.Long(t)
+	each(t, func(t *testing.T, w *world) {
+		p, ok := browser.Open(t)
+		if !ok {
+			return
+		}
+		text := w.key("guest", keys.Operate)
+		w.logIn(p, text)
+		p.Navigate(w.url + "/runs")
+		p.Wait(loaded, time.Minute)
+		if _, err := w.RevokeKey(t.Context(), strings.Split(text, "_")[1]); err != nil {
+			t.Fatal(err)
+		}
+		p.Wait(`document.querySelector("input[type=password]")`, 30*time.Second)
+	})
+}
+
+// TestActionsByRole verifies that no page offers an action that the role of its key does not permit: each button and menu
+// entry that sends a request is absent for a key that may only read.
+func TestActionsByRole(t *testing.T) {
+	testlevel.Long(t)
+	each(t, func(t *testing.T, w *world) {
+		w.fill(t.Context(), plain)
+		p, ok := browser.Open(t)
+		if !ok {
+			return
+		}
+		w.logIn(p, w.key("reader", keys.Read))
+		for _, page := range w.pages {
+			p.Navigate(w.url + page)
+			p.Wait(loaded, time.Minute)
+			var found []string
+			p.Eval(`[...document.querySelectorAll("main button.primary, main button.danger, main form button[type=submit]")].map(b => b.textContent)`, &found)
+			if len(found) > 0 {
+				t.Errorf("%s offers %q to a key that may only read", page, found)
+			}
+		}
+	})
+}
+
+// TestHeaders verifies what a browser is told about the dashboard's files.
+func TestHeaders(t *testing.T) {
+	each(t, func(t *testing.T, w *world) {
+		for path, want := range map[string]string{"/": "text/html; charset=utf-8", "/runs/run_1": "text/html; charset=utf-8", "/icon.svg": "image/svg+xml"} {
+			resp, err := http.Get(w.url + path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			resp.Body.Close()
+			h := resp.Header
+			if resp.StatusCode != 200 || h.Get("Content-Type") != want || !strings.Contains(h.Get("Content-Security-Policy"), "default-src 'none'") || h.Get("X-Content-Type-Options") != "nosniff" {
+				t.Errorf("%s returned status %d and headers %v", path, resp.StatusCode, h)
+			}
+		}
+		resp, err := http.PostForm(w.url+"/", url.Values{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if resp.StatusCode != 404 {
+			t.Errorf("POST / returned status %d, want 404", resp.StatusCode)
+		}
+	})
+}

@@ -1,0 +1,222 @@
+package web_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http/httptest"
+	"net/netip"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/client"
+	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/httpapi"
+	"github.com/holdfast-go/holdfast/internal/browser"
+	"github.com/holdfast-go/holdfast/internal/engine"
+	"github.com/holdfast-go/holdfast/internal/keys"
+	"github.com/holdfast-go/holdfast/stream"
+	"github.com/holdfast-go/holdfast/web"
+	"github.com/holdfast-go/holdfast/wire"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(browser.Main(holdfasttest.Main(m))) }
+
+// world is a server with API keys, and what is in it.
+type world struct {
+	*client.Client
+	t      testing.TB
+	engine *holdfast.Engine
+	url    string
+	admin  string   // a key
+	pages  []string // the address of each page
+}
+
+// each runs a test against a server on each database.
+func each(t *testing.T, f func(t *testing.T, w *world)) {
+	t.Helper()
+	api := func() *httpapi.API {
+		return httpapi.New(httpapi.Options{Dashboard: web.Handler(), SecretKeys: [][]byte{make([]byte, 32)}, AllowPrivate: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})
+	}
+	for name, db := range map[string]func(testing.TB) string{"sqlite": holdfasttest.SQLite, "postgres": holdfasttest.PostgreSQL} {
+		t.Run(name, func(t *testing.T) {
+			a := api()
+			hf := holdfasttest.OpenOn(t, holdfasttest.At(db(t)), a, stream.Feed(stream.FeedOptions{}))
+			srv := httptest.NewServer(a)
+			t.Cleanup(srv.Close)
+			t.Cleanup(a.Stop)
+			w := &world{t: t, engine: hf, url: srv.URL}
+			w.admin = w.key("admin", keys.Admin)
+			var err error
+			if w.Client, err = client.New(srv.URL, client.Options{APIKey: w.admin}); err != nil {
+				t.Fatal(err)
+			}
+			f(t, w)
+		})
+	}
+}
+
+// key creates an API key.
+func (w *world) key(name string, role keys.Role) string {
+	w.t.Helper()
+	_, text, err := keys.Create(w.t.Context(), engine.Of(w.engine), keys.CreateArgs{Name: name, Role: role, Requesters: []string{"*"}, By: "test"})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return text
+}
+
+// logIn opens the dashboard and logs in as a person does.
+func (w *world) logIn(p *browser.Page, key string) {
+	w.t.Helper()
+	p.Navigate(w.url)
+	p.Click("input[type=password]")
+	p.Type(key)
+	p.Press("Enter")
+	p.Wait(`document.querySelector("nav a[aria-current]")`, time.Minute)
+}
+
+func raw(v any) json.RawMessage {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	return b
+}
+
+func must[T any](v T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+}
+
+// fill puts one of everything into the world, with what text returns for each field that a caller can write.
+func (w *world) fill(ctx context.Context, text func(field string) string) {
+	t := w.t
+	t.Helper()
+	no := false
+	page := func(parts ...string) {
+		for i := range parts {
+			parts[i] = url.PathEscape(parts[i])
+		}
+		w.pages = append(w.pages, "/"+strings.Join(parts, "/"))
+	}
+	one := func(handler string) wire.Task {
+		t.Helper()
+		none := wire.Millis(0)
+		got := must(w.ClaimTasks(ctx, wire.ClaimTasks{Worker: text("worker"), Handlers: []string{handler}, Limit: 1, WaitMs: &none, LeaseMs: 60_000}))(t)
+		if len(got.Tasks) != 1 {
+			t.Fatalf("claimed %+v of %s, want one task", got, handler)
+		}
+		return got.Tasks[0]
+	}
+	for _, p := range []string{"", "overview", "lifecycles", "runs", "definitions", "approvals", "batches", "wallets", "streams", "reactions", "scopes", "operations", "races", "bulk", "handlers", "webhooks", "nodes", "keys", "audit"} {
+		page(p)
+	}
+
+	// A lifecycle with an entity whose step is held, and callers that were refused.
+	do, entity, stat := text("handler"), text("entity"), text("status")
+	must(w.PutHandler(ctx, do, wire.PutHandler{Kind: "worker", Safety: "opaque"}))(t)
+	page("handlers", do)
+	config := map[string]any{"workflow": "job", "owning_module": "shop", "initial_status": stat, "status_types": []string{stat, "doing", "done"}, "janitor": map[string]any{"stuck_after": "1h"},
+		"steps": []any{map[string]any{"step_id": 1, "step_key": "do", "status": stat, "successful_claim_state": map[string]any{"admin": []string{"doing", stat}}, "successful_state": map[string]any{"admin": "done"}, "action": map[string]any{"admin": do}}}}
+	must(w.PutLifecycle(ctx, "job", raw(config)))(t)
+	page("lifecycles", "job")
+	must(w.CreateEntity(ctx, "job", wire.NewEntity{ID: &entity, Data: raw(map[string]any{text("data"): text("data"), "amount": 100})}))(t)
+	page("lifecycles", "job", entity)
+	for _, view := range []string{"timeline", "race", "travel", "answers"} {
+		w.pages = append(w.pages, "/lifecycles/job/"+url.PathEscape(entity)+"?view="+view)
+	}
+	must(w.FireStep(ctx, "job", entity, "do", wire.Fire{Requester: "admin", Input: raw(text("input"))}, client.Key(text("key")), client.Wait(0)))(t)
+	page("requests", text("key"))
+	x := one(do)
+	_, _ = w.JournalTaskEffect(ctx, x.ID, wire.EffectCall{Epoch: x.Epoch, Name: text("effect")})
+	for range 3 {
+		_, _ = w.FireStep(ctx, "job", entity, "do", wire.Fire{Requester: "admin"}, client.Wait(0))
+	}
+	for o, err := range w.ListOperations(ctx, client.OperationFilter{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		page("operations", o.ID)
+	}
+
+	// A stream that blocks a reaction.
+	mail, name := text("handler2"), text("stream")
+	must(w.PutHandler(ctx, mail, wire.PutHandler{Kind: "worker", Safety: "idempotent"}))(t)
+	reaction := text("reaction")
+	must(w.PutReaction(ctx, reaction, wire.PutReaction{Events: []string{text("event")}, Handler: mail}))(t)
+	page("reactions", reaction)
+	for i := range 3 {
+		must(w.AppendEvents(ctx, name, wire.Append{Events: []wire.NewEvent{{Name: text("event"), Data: raw(map[string]any{"n": i, "text": text("data")}), Correlation: text("correlation"), Actor: text("actor")}}}))(t)
+	}
+	page("streams", name)
+	w.pages = append(w.pages, "/streams?correlation="+url.QueryEscape(text("correlation")))
+	x = one(mail)
+	must(w.FailTask(ctx, x.ID, wire.FailTask{Epoch: x.Epoch, Message: text("message"), Retryable: &no}))(t)
+
+	// A run that waits for an approval, and one that has failed.
+	must(w.PutDefinition(ctx, raw(map[string]any{"name": "ask", "version": "1", "steps": []any{map[string]any{"name": "ok", "type": "approval", "prompt": text("prompt"), "requesters": []string{text("requester")}, "timeoutMs": 3600000}}})))(t)
+	must(w.PutDefinition(ctx, raw(map[string]any{"name": "pay", "version": "1", "steps": []any{map[string]any{"name": "charge", "type": "task", "handler": mail}}})))(t)
+	page("definitions", "ask@1")
+	r := must(w.StartRun(ctx, wire.StartRun{DefinitionID: "ask@1", Input: raw(map[string]any{"text": text("input")}), IdempotencyKey: new(text("key2"))}))(t)
+	page("runs", r.Run.ID)
+	must(w.SignalRun(ctx, r.Run.ID, wire.Signal{Type: text("signal"), Payload: raw(text("data"))}))(t)
+	for a, err := range w.ListApprovals(ctx, client.ApprovalFilter{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		page("approvals", a.ID)
+	}
+	r = must(w.StartRun(ctx, wire.StartRun{DefinitionID: "pay@1", Input: raw(map[string]any{})}))(t)
+	page("runs", r.Run.ID)
+	x = one(mail)
+	must(w.FailTask(ctx, x.ID, wire.FailTask{Epoch: x.Epoch, Message: text("message"), Retryable: &no}))(t)
+	b := must(w.StartBulk(ctx, wire.NewBulk{Action: "run.retry", IDs: []string{r.Run.ID}}))(t)
+	page("bulk", b.Bulk.ID)
+
+	// A batch that waits for its wallet.
+	wallet, batch := text("wallet"), text("batch")
+	must(w.PutWallet(ctx, wallet, wire.PutWallet{}))(t)
+	must(w.CreditWallet(ctx, wallet, wire.Credit{Points: 3, Reference: text("reference")}))(t)
+	page("wallets", wallet)
+	cost := int64(10)
+	must(w.CreateBatch(ctx, wire.NewBatch{ID: &batch, Wallet: wallet, Handler: mail, Items: []wire.NewItem{{Key: text("item"), Cost: &cost, Input: raw(text("input"))}}}))(t)
+	page("batches", batch)
+	none := wire.Millis(0)
+	must(w.ClaimTasks(ctx, wire.ClaimTasks{Worker: "w", Handlers: []string{mail}, WaitMs: &none}))(t)
+
+	scope := text("scope")
+	must(w.PutScope(ctx, "cart", scope, raw(map[string]any{text("data"): text("data")})))(t)
+	must(w.PatchScope(ctx, "cart", scope, raw(map[string]any{"n": 1})))(t)
+	page("scopes", "cart")
+	page("scopes", "cart", scope)
+	hook := must(w.CreateWebhook(ctx, wire.NewWebhook{Name: text("name"), URL: "https://127.0.0.1:1/hook"}))(t)
+	page("webhooks", hook.ID)
+	k := must(w.CreateKey(ctx, wire.NewKey{Name: text("name"), Role: "read", Requesters: []string{text("requester")}}))(t)
+	page("keys", k.ID)
+}
+
+// plain returns a name that a person could have chosen.
+func plain(field string) string {
+	names := map[string]string{"entity": "order-1017", "status": "open", "handler": "Charge", "handler2": "SendMail", "stream": "orders/1017", "reaction": "confirmations", "event": "order.paid", "worker": "worker-1", "wallet": "acme", "batch": "mailing-7", "scope": "customer-42",
+		"prompt": "Refund 120.00 to customer 42?", "label": "Refund", "message": "the mail server refused the address", "key": "click-8812", "key2": "refund-1017", "actor": "clerk@example.com", "requester": "finance", "reason": "the mail server is back", "reference": "invoice 2026-11"}
+	if n, ok := names[field]; ok {
+		return n
+	}
+	return field
+}
+
+// hostile returns a text that runs code if it is ever read as HTML, as a URL or as an attribute. It contains no slash, which ids must not have.
+func hostile(field string) string {
+	return fmt.Sprintf(`%s'"><img src=x onerror=ran=1><svg onload=ran=1>javascript:ran=1{{ran=1}}`, field)
+}
