@@ -31,8 +31,9 @@ func (t Table[C]) OpenAPI() []byte {
 		Servers: []*huma.Server{{URL: strings.TrimSuffix(Base, "/")}},
 		Components: &huma.Components{Schemas: schemas, SecuritySchemes: map[string]*huma.SecurityScheme{
 			"bearer": {Type: "http", Scheme: "bearer", Description: "hf_<id>_<secret>"},
-			"apiKey": {Type: "apiKey", In: "header", Name: "X-Api-Key"}}},
-		Security: []map[string][]string{{"bearer": {}}, {"apiKey": {}}}}
+			"apiKey": {Type: "apiKey", In: "header", Name: "X-Api-Key"},
+			"cookie": {Type: "apiKey", In: "cookie", Name: "__Host-holdfast", Description: "The session of a browser. Over plain HTTP the name is holdfast."}}},
+		Security: []map[string][]string{{"bearer": {}}, {"apiKey": {}}, {"cookie": {}}}}
 	problem := schemas.Schema(reflect.TypeFor[wire.Problem](), true, "Problem")
 	doc.Components.Responses = make(map[string]*huma.Response)
 	for _, x := range problems {
