@@ -307,6 +307,23 @@ func TestATableThatIsNoLongerDeclared(t *testing.T) {
 	})
 }
 
+// TestATableThatIsDeclaredUnderAnotherName verifies that a table whose declaration was renamed gets no second lifecycle.
+func TestATableThatIsDeclaredUnderAnotherName(t *testing.T) {
+	onOwnTable(t, ordersTable, func(t *testing.T, e *holdfast.Engine, at string) {
+		newTestAPI(t, e, withOrders()).orders("o1")
+		renamed := withOrders()
+		own := renamed.EntityTables["orders"]
+		own.Table = "orders"
+		renamed.EntityTables = map[string]httpapi.EntityTable{"sales": own}
+		d := newTestAPI(t, holdfasttest.OpenOn(t, holdfasttest.At(at)), renamed)
+		config := strings.NewReplacer(`"workflow": "order"`, `"workflow": "sale"`, `"entity_table": "orders"`, `"entity_table": "sales"`).Replace(orderConfig)
+		p := d.want(d.ask("PUT", "lifecycles/sale", config, nil), 422, fault.Validation)
+		if !strings.Contains(p.Detail, `lifecycle "order"`) || !strings.Contains(p.Detail, "declare it again") {
+			t.Errorf("got %q, want the name of the lifecycle and the fix", p.Detail)
+		}
+	})
+}
+
 // TestATableThatIsDeclaredForAnotherWorkspace verifies that a server whose declaration leaves out a workspace leaves the work
 // of that workspace to other servers, and serves a lifecycle with the same name in another workspace.
 func TestATableThatIsDeclaredForAnotherWorkspace(t *testing.T) {
@@ -380,6 +397,14 @@ func TestATableOfTheProgramsLifecycle(t *testing.T) {
 		if !strings.Contains(p.Detail, `lifecycle "sale" of this program`) {
 			t.Errorf("got %q, want the name of the lifecycle", p.Detail)
 		}
+		resale := strings.Replace(sale, `"workflow": "sale"`, `"workflow": "resale"`, 1)
+		other, err := holdfast.Open(t.Context(), holdfasttest.At(at), holdfast.Config{}, lifecycle.MustParse[json.RawMessage]([]byte(sale)), lifecycle.MustParse[json.RawMessage]([]byte(resale)))
+		if err == nil {
+			_ = other.Close()
+		}
+		if fault.CodeOf(err) != fault.Validation || !strings.Contains(err.Error(), "same table") {
+			t.Errorf("two lifecycles of the program: got error %v, want a validation error", err)
+		}
 	})
 }
 
@@ -390,10 +415,11 @@ func TestADeclaredTableIsCheckedAtStart(t *testing.T) {
 		if strings.HasSuffix(t.Name(), "postgres") {
 			schema = "public"
 		}
-		for about, c := range map[string]struct {
+		type declared struct {
 			tables map[string]httpapi.EntityTable
 			part   string
-		}{
+		}
+		cases := map[string]declared{
 			"no table":      {map[string]httpapi.EntityTable{"bills": {}}, "does not exist"},
 			"no column":     {map[string]httpapi.EntityTable{"orders": {}}, "has no column"},
 			"no write":      {map[string]httpapi.EntityTable{"orders": {ID: "nr", Status: "state", Version: "rev", Write: []string{"colour"}}}, "colour"},
@@ -401,7 +427,17 @@ func TestADeclaredTableIsCheckedAtStart(t *testing.T) {
 			"the same":      {map[string]httpapi.EntityTable{"a": {Table: "orders", ID: "nr", Status: "state", Version: "rev"}, "b": {Table: "orders", ID: "nr", Status: "state", Version: "rev"}}, "same table"},
 			"with schema":   {map[string]httpapi.EntityTable{"a": {Table: "orders", ID: "nr", Status: "state", Version: "rev"}, "b": {Table: schema + ".orders", ID: "nr", Status: "state", Version: "rev"}}, "same table"},
 			"two workspace": {map[string]httpapi.EntityTable{"orders": {ID: "nr", Status: "state", Version: "rev", Workspace: "w", WorkspaceColumn: "note"}}, "keep one"},
-		} {
+		}
+		if schema == "public" { // SQLite has neither partitions nor inheritance
+			const columns = "(nr text PRIMARY KEY, state text NOT NULL, rev bigint NOT NULL DEFAULT 0)"
+			sqlOn(t, e, "CREATE TABLE parted "+columns+" PARTITION BY LIST (nr)", "CREATE TABLE half PARTITION OF parted DEFAULT PARTITION BY LIST (nr)",
+				"CREATE TABLE quarter PARTITION OF half DEFAULT", "CREATE TABLE parent "+columns, "CREATE TABLE mother "+columns, "CREATE TABLE child (PRIMARY KEY (nr)) INHERITS (parent, mother)")
+			for _, two := range [][2]string{{"parted", "half"}, {"parted", "quarter"}, {"quarter", "half"}, {"parent", "child"}, {"parent", "mother"}} {
+				cases[two[0]+" and "+two[1]] = declared{map[string]httpapi.EntityTable{"a": {Table: two[0], ID: "nr", Status: "state", Version: "rev"},
+					"b": {Table: two[1], ID: "nr", Status: "state", Version: "rev"}}, "share rows"}
+			}
+		}
+		for about, c := range cases {
 			other, err := holdfast.Open(t.Context(), holdfasttest.At(at), holdfast.Config{}, httpapi.New(httpapi.Options{NoKeys: true, EntityTables: c.tables}))
 			if err == nil {
 				_ = other.Close()

@@ -42,8 +42,9 @@ var _ store.UserTables = (*adapter)(nil)
 // the same round trip, and so a refusal leaves the transaction usable.
 type table struct {
 	store *adapter
-	name  string // quoted, with its schema
-	role  string // of the connection
+	name  string   // quoted, with its schema
+	parts []uint32 // the table itself and the tables that inherit from it, such as its partitions: their rows are its rows
+	role  string   // of the connection
 	cols  columns
 	write map[string]*column // further columns that may be written
 
@@ -183,6 +184,12 @@ func (t *table) writeText(names []string) string {
 
 // FullName returns the quoted name with its schema.
 func (t *table) FullName() string { return t.name }
+
+// SharesRows reports whether the tables are the same or have a partition or an inheriting table in common.
+func (t *table) SharesRows(other store.UserTable) bool {
+	o, ok := other.(*table)
+	return ok && slices.ContainsFunc(t.parts, func(oid uint32) bool { return slices.Contains(o.parts, oid) })
+}
 
 // Texts returns the SQL, for tests.
 func (t *table) Texts() store.Texts {

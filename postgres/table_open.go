@@ -39,6 +39,13 @@ func (s *adapter) openTable(ctx context.Context, t *table, want store.Table, sch
 	if err := r.check(t, s.schema); err != nil {
 		return err
 	}
+	rows, err := s.pool.Query(ctx, partsText, r.oid)
+	if err != nil {
+		return err
+	}
+	if t.parts, err = pgx.CollectRows(rows, pgx.RowTo[uint32]); err != nil {
+		return err
+	}
 	found, err := s.columns(ctx, r.oid, want)
 	if err != nil {
 		return err
@@ -87,6 +94,14 @@ const relationText = `SELECT c.oid, n.nspname::text, c.relname::text, c.relkind:
        pg_catalog.has_schema_privilege(n.oid, 'USAGE'), pg_catalog.has_table_privilege(c.oid, 'SELECT'), pg_catalog.has_table_privilege(c.oid, 'UPDATE')
   FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
  WHERE c.relname = $2::text AND CASE WHEN $1::text = '' THEN pg_catalog.pg_table_is_visible(c.oid) ELSE n.nspname = $1::text END`
+
+// partsText lists a table and all tables that inherit from it. UNION ends the recursion at a table that was already found.
+const partsText = `WITH RECURSIVE part AS (
+    SELECT $1::oid AS oid
+     UNION
+    SELECT i.inhrelid FROM part JOIN pg_catalog.pg_inherits AS i ON i.inhparent = part.oid
+)
+SELECT part.oid FROM part`
 
 func (s *adapter) relation(ctx context.Context, schema, name string) (r relation, err error) {
 	if err := s.pool.QueryRow(ctx, `SELECT current_user::text, pg_catalog.current_setting('search_path')`).Scan(&r.role, &r.searchPath); err != nil {

@@ -112,6 +112,9 @@ func (t *table) statements() error {
 // FullName returns the quoted name with its schema.
 func (t *table) FullName() string { return t.name }
 
+// SharesRows reports whether the tables are the same.
+func (t *table) SharesRows(other store.UserTable) bool { return t.name == other.FullName() }
+
 // Texts returns the SQL, for tests.
 func (t *table) Texts() store.Texts {
 	all := store.Texts{"read": t.read, "move": t.move, "in": t.inText(2, false)}

@@ -22,7 +22,7 @@ import (
 
 // checkTables refuses declarations of tables that cannot be used.
 func checkTables(ctx context.Context, e *engine.Engine, tables map[string]EntityTable) error {
-	taken := make(map[string]string)
+	taken := make(map[string]store.UserTable)
 	for _, name := range slices.Sorted(maps.Keys(tables)) {
 		t := tables[name]
 		if t.Workspace != "" && t.InWorkspace != "" {
@@ -32,12 +32,22 @@ func checkTables(ctx context.Context, e *engine.Engine, tables map[string]Entity
 		if err != nil {
 			return fmt.Errorf("entity table %q: %w", name, err)
 		}
-		if other := taken[o.FullName()]; other != "" { // t.Name may be with or without the schema
-			return fault.New(fault.Validation, "entity tables %q and %q are the same table %s: declare it once", other, name, o.FullName())
+		for _, other := range slices.Sorted(maps.Keys(taken)) {
+			if same := taken[other]; o.SharesRows(same) {
+				return fault.New(fault.Validation, "entity tables %q and %q %s: declare only one of them", other, name, sharedRows(same, o))
+			}
 		}
-		taken[o.FullName()] = name
+		taken[name] = o
 	}
 	return nil
+}
+
+// sharedRows says how two tables that share rows are related.
+func sharedRows(a, b store.UserTable) string {
+	if a.FullName() == b.FullName() { // they may be declared with or without the schema
+		return "are the same table " + a.FullName()
+	}
+	return fmt.Sprintf("share rows, because %s and %s are related by partitioning or inheritance", a.FullName(), b.FullName())
 }
 
 // storeOf returns the store of a published lifecycle in the context's workspace. If its table cannot be used, the store
@@ -89,7 +99,7 @@ func (s *bound) sharesTable() string {
 	o, ok := s.store.(*userTable)
 	for _, name := range s.registry.names() {
 		other, own := s.registry.boundTo(name).store.(*userTable)
-		if ok && own && other.table.FullName() == o.table.FullName() && (other.space == "" || other.space == o.only) {
+		if ok && own && other.table.SharesRows(o.table) && (other.space == "" || other.space == o.only) {
 			return name
 		}
 	}

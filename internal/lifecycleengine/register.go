@@ -159,7 +159,7 @@ func (s *bound) checkSameTable(now inForce) error {
 }
 
 // checkTableUnshared refuses a table that another published lifecycle of the workspace uses: two lifecycles would not
-// exclude each other. The transaction has locked the row of the workspace's registry, so no other config is published
+// exclude each other. A name that this node does not declare may be an earlier name of the same table. The transaction has locked the row of the workspace's registry, so no other config is published
 // meanwhile.
 func (s *bound) checkTableUnshared(ctx context.Context, tx *store.Tx) error {
 	if s.bound == nil || s.config.Table == nil {
@@ -168,8 +168,15 @@ func (s *bound) checkTableUnshared(ctx context.Context, tx *store.Tx) error {
 	all, err := listPublished(ctx, tx)
 	for _, x := range all {
 		c, _ := lifecycleconfig.Parse([]byte(x.config))
-		if x.name != s.config.Workflow && c != nil && c.TableName() == s.config.TableName() {
+		if x.name == s.config.Workflow || c == nil || c.Table == nil {
+			continue
+		}
+		if c.TableName() == s.config.TableName() {
 			return tableFault(s.config.Workflow, fmt.Sprintf("table %q already has the entities of lifecycle %q: use another table", s.config.TableName(), x.name))
+		}
+		if _, declared := s.registry.published.tables[c.TableName()]; !declared {
+			return tableFault(s.config.Workflow, fmt.Sprintf("lifecycle %q has its entities in table %q, which the configuration of this server does not declare: declare it again, because it may be another name of table %q",
+				x.name, c.TableName(), s.config.TableName()))
 		}
 	}
 	return err

@@ -1,9 +1,11 @@
 package lifecycleengine
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
+	"strings"
 
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/engine"
@@ -59,9 +61,26 @@ func (b *registry) add(s *bound) error {
 	if b.bound[name] != nil {
 		return fault.New(fault.Conflict, "two lifecycles are named %q: rename one of them", name)
 	}
+	for _, other := range b.bound {
+		if err := s.checkRowsUnshared(other); err != nil {
+			return err
+		}
+	}
 	b.bound[name] = s
 	b.start()
 	return nil
+}
+
+// checkRowsUnshared refuses two lifecycles of a program that have the same status column of the same rows: they would not exclude
+// each other.
+func (s *bound) checkRowsUnshared(other *bound) error {
+	mine, ok := s.store.(*userTable)
+	its, too := other.store.(*userTable)
+	if !ok || !too || !mine.table.SharesRows(its.table) || !strings.EqualFold(cmp.Or(s.config.Table.Status, "status"), cmp.Or(other.config.Table.Status, "status")) {
+		return nil
+	}
+	return fault.New(fault.Validation, "the tables of lifecycles %q and %q %s: give each lifecycle its own table or its own status column",
+		other.config.Workflow, s.config.Workflow, sharedRows(its.table, mine.table))
 }
 
 // start starts the background loops, once per engine.

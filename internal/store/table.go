@@ -85,6 +85,9 @@ type UserTable interface {
 	// FullName returns the name that the table has in the database, quoted and with its schema. It is the same for all ways to
 	// name the table.
 	FullName() string
+	// SharesRows reports whether a row of the table can also be a row of another table of the same database: the tables are the
+	// same, or one inherits from the other.
+	SharesRows(other UserTable) bool
 	// Read returns a row, through a transaction or, if conn is nil, outside any transaction.
 	Read(ctx context.Context, conn Conn, workspace, id string) (row UserRow, found bool, err error)
 	// Move changes the status of a row from one status to another and increments its version, which it returns. If
