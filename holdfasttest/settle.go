@@ -47,7 +47,8 @@ func (w Waiting) String() string {
 const settleLimit = 3000 // an after-effect that always fails is tried 1,000 times, with a pause before each
 
 // Settle does what is due in the context's workspace, in this goroutine: it delivers events to reactions and
-// after-effects, resumes operations, runs steps of runs and items of batches, and releases expired leases, one after
+// after-effects, resumes operations, runs steps of runs and items of batches, reverts entities that other code has put into
+// a claim status, and releases expired leases, one after
 // the other and with the code of a running engine. When nothing is due, it moves the clock of the database to what is
 // due next: the end of a lease, a retry, or a timer. It returns when nothing is left that time could change, with all
 // that waits for somebody.
@@ -151,7 +152,8 @@ func (s *settling) step(ctx context.Context) (quiet bool, err error) {
 		}
 		return false, nil
 	}
-	return true, nil
+	adopted, err := s.e.Adopt(crash.Aside(ctx), at)
+	return !adopted, err
 }
 
 // persons are the kinds of entries that no loop continues.

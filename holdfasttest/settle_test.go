@@ -13,7 +13,9 @@ import (
 	"github.com/holdfast-go/holdfast/batch"
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/lifecycle"
+	"github.com/holdfast-go/holdfast/postgres"
 	"github.com/holdfast-go/holdfast/run"
+	"github.com/holdfast-go/holdfast/sqlite"
 	"github.com/holdfast-go/holdfast/stream"
 )
 
@@ -156,6 +158,52 @@ func TestSettleNamesMissingHandlers(t *testing.T) {
 		must(t, err)
 		if _, err := holdfasttest.Settle(t.Context(), hf); err == nil || !strings.Contains(fmt.Sprint(err), "does not settle") {
 			t.Errorf("got %v, want that it does not settle", err)
+		}
+	})
+}
+
+// TestSettleRevertsStrayRows verifies that Settle, as a running engine, reverts entities that other code has put into a claim
+// status: in Holdfast's table and in a user table, and only in its workspace.
+func TestSettleRevertsStrayRows(t *testing.T) {
+	own := strings.NewReplacer("workflow: bill", "workflow: parcel", "janitor: standard", "janitor: standard\nentity_table: parcels\ncolumns: {workspace: tenant}",
+		", action: Close, success_after_effect: Mail", "").Replace(settledConfig)
+	storetestEach(t, func(t *testing.T, open func(...holdfast.Part) *holdfast.Engine) {
+		exec := func(hf *holdfast.Engine, texts ...string) {
+			t.Helper()
+			must(t, hf.Update(t.Context(), func(ctx context.Context, tx holdfast.Tx) (err error) {
+				for _, text := range texts {
+					if strings.HasSuffix(t.Name(), "sqlite") {
+						err = errors.Join(err, second(sqlite.Raw(tx).ExecContext(ctx, strings.Replace(text, "holdfast.", "holdfast_", 1))))
+					} else {
+						err = errors.Join(err, second(postgres.Raw(tx).Exec(ctx, text)))
+					}
+				}
+				return err
+			}))
+		}
+		exec(open(), "CREATE TABLE parcels (id text, tenant text, status text, version bigint, PRIMARY KEY (tenant, id))",
+			"INSERT INTO parcels (id, tenant, status) VALUES ('p', 'default', 'closing'), ('p', 'other', 'closing')")
+		parts, bills, _, _ := (&settles{}).parts()
+		parcels := lifecycle.MustParse[bill]([]byte(own))
+		hf := open(append(parts, parcels)...)
+		ctx := t.Context()
+		other := holdfast.InWorkspace(ctx, "other")
+		must(t, second(bills.Create(ctx, hf, "b", bill{})))
+		must(t, second(bills.Create(other, hf, "b", bill{})))
+		exec(hf, "UPDATE holdfast.entity SET status = 'closing' WHERE lifecycle = 'bill'")
+		waiting, err := holdfasttest.Settle(ctx, hf)
+		must(t, err)
+		if len(waiting) > 0 {
+			t.Errorf("waiting are %v", waiting)
+		}
+		for where, want := range map[context.Context]string{ctx: "open", other: "closing"} {
+			b, err := bills.Get(where, hf, "b")
+			must(t, err)
+			p, err := parcels.Get(where, hf, "p")
+			must(t, err)
+			if b.Status != want || p.Status != want {
+				t.Errorf("bill is %s, parcel is %s, want %s", b.Status, p.Status, want)
+			}
 		}
 	})
 }

@@ -42,6 +42,7 @@ type Engine struct {
 	loops    []func(context.Context)       // of Background
 	steppers []stepper                     // of Steps
 	learners []func(context.Context) error // of Learns
+	adopters []Step                        // of Adopts
 	reporter *nodes.Reporter
 	version  atomic.Pointer[string]
 	running  atomic.Bool

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"github.com/holdfast-go/holdfast/internal/store"
@@ -35,6 +36,19 @@ func (e *Engine) Learn(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// Adopts adds the search of a sweep for work that is not listed as due, such as a row that other code has put into a claim
+// status. A part calls it where it adds that sweep with [Engine.Sweep].
+func (e *Engine) Adopts(adopt Step) { e.adopters = append(e.adopters, adopt) }
+
+// Adopt searches a workspace for such work, for a test that steps the loops by hand, and reports whether there is any.
+func (e *Engine) Adopt(ctx context.Context, at store.Partition) (found bool, err error) {
+	for _, adopt := range e.adopters {
+		some, failed := adopt(ctx, at)
+		found, err = found || some, errors.Join(err, failed)
+	}
+	return found, err
 }
 
 // StepOf returns the step of the loops or the sweep that serve a kind of work; nil if this engine has none. Several loops

@@ -284,10 +284,10 @@ func TakeDue(ctx context.Context, d store.Doer, shard int16, a ResumeArgs) ([]Re
 	return all, err
 }
 
-// Strays checks a page of entities, starting after one of them, for those in a claim status without a claim.
+// Strays checks a page of entities of a workspace, or of all on a shard, starting after one of them, for those in a claim status without a claim.
 // next is the start of the next page, or empty at the end.
-func Strays(ctx context.Context, d store.Doer, shard int16, claims map[string][]string, after [3]string) (found []Stray, next [3]string, err error) {
-	all, err := listMissingClaimsVerb.DoAt(ctx, d, store.Partition{Shard: shard}, listMissingClaimsArgs{claims, after})
+func Strays(ctx context.Context, d store.Doer, at store.Partition, claims map[string][]string, after [3]string) (found []Stray, next [3]string, err error) {
+	all, err := listMissingClaimsVerb.DoAt(ctx, d, at, listMissingClaimsArgs{claims, after})
 	if err != nil || len(all) == 0 {
 		return nil, next, err
 	}

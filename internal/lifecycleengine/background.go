@@ -285,21 +285,15 @@ func (s *bound) release(ctx context.Context, l entities.Lapsed) (bool, error) {
 // adopt takes leases on entities in a claim status without a claim, and withdraws operations that no worker took in time.
 func (b *registry) adopt(ctx context.Context) (adopted int, err error) {
 	for _, name := range b.names() {
-		s := b.boundTo(name)
-		if now, key := clock.OfMachine(), "adopt/"+name; b.isDue(key, s, now) {
-			n, failed := s.store.adopt(ctx)
-			adopted, err = adopted+n, errors.Join(err, failed)
-			b.mu.Lock()
-			b.swept[key] = now
-			b.mu.Unlock()
-		}
+		n, failed := b.adoptDue(ctx, "adopt/"+name, b.boundTo(name))
+		adopted, err = adopted+n, errors.Join(err, failed)
 	}
 	n, failed := b.adoptPublished(ctx)
 	adopted, err = adopted+n, errors.Join(err, failed)
 	shards, failed := store.Shards(ctx, b.engine)
 	err = errors.Join(err, failed)
 	for _, shard := range shards {
-		err = errors.Join(err, b.strays(ctx, shard))
+		err = errors.Join(err, b.nextStrays(ctx, shard))
 	}
 	withdrawn, failed := b.overdue(ctx, shards)
 	return adopted + withdrawn, errors.Join(err, failed)
@@ -310,23 +304,85 @@ func (b *registry) adoptPublished(ctx context.Context) (adopted int, err error) 
 	for _, key := range b.publishedRows() {
 		ctx := store.InWorkspace(ctx, key.workspace)
 		s, failed := b.published.boundTo(ctx, key.name)
-		if now, name := clock.OfMachine(), "adopt/"+key.workspace+"/"+key.name; failed == nil && b.isDue(name, s, now) {
+		if failed == nil {
 			var n int
-			n, failed = s.store.adopt(ctx)
+			n, failed = b.adoptDue(ctx, "adopt/"+key.workspace+"/"+key.name, s)
 			adopted += n
-			b.mu.Lock()
-			b.swept[name] = now
-			b.mu.Unlock()
 		}
 		err = errors.Join(err, failed)
 	}
 	return adopted, err
 }
 
-// strays scans a page of a shard's entities for those in a claim status without a claim, which
+// adoptDue adopts a page of a user table's rows if the sweep interval of its lifecycle has passed.
+func (b *registry) adoptDue(ctx context.Context, key string, s *bound) (adopted int, err error) {
+	now := clock.OfMachine()
+	if !b.isDue(key, s, now) {
+		return 0, nil
+	}
+	b.mu.Lock()
+	from := b.adoptCursor[key]
+	b.mu.Unlock()
+	adopted, next, err := s.store.adopt(ctx, "", from)
+	b.mu.Lock()
+	b.swept[key], b.adoptCursor[key] = now, next
+	b.mu.Unlock()
+	return adopted, err
+}
+
+// adoptAll adopts all entities of a workspace that are in a claim status without a claim. It is for tests that step the loops by hand.
+func (b *registry) adoptAll(ctx context.Context, at store.Partition) (found bool, err error) {
+	var all []*bound
+	for _, name := range b.names() {
+		all = append(all, b.boundTo(name))
+	}
+	for _, key := range b.publishedRows() {
+		if key.workspace == at.Workspace {
+			s, err := b.published.boundTo(ctx, key.name)
+			if err != nil {
+				return found, err
+			}
+			all = append(all, s)
+		}
+	}
+	for _, s := range all {
+		for more, from := true, 0; more; more = from > 0 {
+			var n int
+			if n, from, err = s.store.adopt(ctx, at.Workspace, from); err != nil {
+				return found, err
+			}
+			found = found || n > 0
+		}
+	}
+	for from, more := ([3]string{}), true; more; more = from != [3]string{} {
+		var n int
+		if n, from, err = b.strays(ctx, at, from); err != nil {
+			return found, err
+		}
+		found = found || n > 0
+	}
+	return found, nil
+}
+
+// nextStrays scans the next page of a shard's entities; see strays.
+func (b *registry) nextStrays(ctx context.Context, shard int16) error {
+	b.mu.Lock()
+	from := b.strayCursor[shard]
+	b.mu.Unlock()
+	_, next, err := b.strays(ctx, store.Partition{Shard: shard}, from)
+	if err == nil && next == ([3]string{}) && from != next { // at the end: start over
+		_, next, err = b.strays(ctx, store.Partition{Shard: shard}, next)
+	}
+	b.mu.Lock()
+	b.strayCursor[shard] = next
+	b.mu.Unlock()
+	return err
+}
+
+// strays scans a page of the entities of a workspace, or of all on a shard, for those in a claim status without a claim, which
 // happens if a row was edited. It takes a lease on them; they are reverted when the lease
-// expires.
-func (b *registry) strays(ctx context.Context, shard int16) error {
+// expires. next is where the following page begins, or empty at the end.
+func (b *registry) strays(ctx context.Context, at store.Partition, from [3]string) (adopted int, next [3]string, err error) {
 	claims := b.publishedClaims() // checked in the workspace of each entity below
 	for _, name := range b.names() {
 		s := b.boundTo(name)
@@ -337,21 +393,12 @@ func (b *registry) strays(ctx context.Context, shard int16) error {
 		}
 	}
 	if len(claims) == 0 {
-		return nil
+		return 0, next, nil
 	}
-	b.mu.Lock()
-	from := b.strayCursor[shard]
-	b.mu.Unlock()
-	found, next, err := entities.Strays(ctx, b.engine, shard, claims, from)
-	if err == nil && next == ([3]string{}) && from != next { // at the end: start over
-		found, next, err = entities.Strays(ctx, b.engine, shard, claims, next)
-	}
+	found, next, err := entities.Strays(ctx, b.engine, at, claims, from)
 	if err != nil {
-		return err
+		return 0, from, err
 	}
-	b.mu.Lock()
-	b.strayCursor[shard] = next
-	b.mu.Unlock()
 	for _, f := range found {
 		ctx := store.InWorkspace(ctx, f.Workspace)
 		s, failed := b.owner(ctx, f.Lifecycle)
@@ -359,11 +406,14 @@ func (b *registry) strays(ctx context.Context, shard int16) error {
 			continue
 		}
 		if failed == nil && s.config.Table == nil { // a row of a user table is adopted by its own status
-			failed = s.adoptOne(ctx, b.engine, store.Partition{Shard: shard, Workspace: f.Workspace}, f.ID, f.Status)
+			var yes bool
+			if yes, failed = s.adoptOne(ctx, b.engine, store.Partition{Shard: at.Shard, Workspace: f.Workspace}, f.ID, f.Status); yes {
+				adopted++
+			}
 		}
 		err = errors.Join(err, failed)
 	}
-	return err
+	return adopted, next, err
 }
 
 // overdue withdraws operations of published lifecycles that no worker took in time.

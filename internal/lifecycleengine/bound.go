@@ -45,10 +45,10 @@ func (s *bound) stuckAfter() time.Duration {
 // stuckAfter is the default for a config's stuck_after.
 const stuckAfter = 5 * time.Minute
 
-// adoptOne takes a lease on an entity that is in a claim status without a claim. It does nothing if the
+// adoptOne takes a lease on an entity that is in a claim status without a claim, and reports whether it did. It does nothing if the
 // config in force defines the status differently: this node may still have an older config, in which
 // case the entity is where it should be.
-func (s *bound) adoptOne(ctx context.Context, d store.Doer, at store.Partition, id, status string) error {
+func (s *bound) adoptOne(ctx context.Context, d store.Doer, at store.Partition, id, status string) (bool, error) {
 	for _, c := range s.config.Claims() {
 		if c.Into != status {
 			continue
@@ -59,11 +59,11 @@ func (s *bound) adoptOne(ctx context.Context, d store.Doer, at store.Partition, 
 				"entity", id, "status", status, "after", s.stuckAfter())
 		}
 		if fault.CodeOf(err) == fault.Concurrency { // the config in force differs in this status
-			return nil
+			return false, nil
 		}
-		return err
+		return yes, err
 	}
-	return nil
+	return false, nil
 }
 
 // adoptedHolder is the stored holder of an entity that was found in a claim status without a claim.

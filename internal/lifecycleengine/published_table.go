@@ -270,4 +270,4 @@ func (n noTable) withdraw(context.Context, store.Partition, entities.WithdrawArg
 	return entities.Entity{}, false, n.why
 }
 
-func (n noTable) adopt(context.Context) (int, error) { return 0, n.why }
+func (n noTable) adopt(context.Context, string, int) (int, int, error) { return 0, 0, n.why }

@@ -26,6 +26,7 @@ type registry struct {
 	bound       map[string]*bound
 	strayCursor map[int16][3]string  // where the scan of each shard for entities in a claim status without a claim continues
 	swept       map[string]time.Time // when a lifecycle was last swept; see isDue
+	adoptCursor map[string]int       // where the next sweep of a user table for rows in a claim status without a claim begins; keys as in swept
 
 	published  *publishedSet       // nil, or set before the engine runs
 	stuckAfter time.Duration       // 0 for the default; set before the engine runs
@@ -37,7 +38,7 @@ type registryKey struct{}
 
 func registryOf(e *engine.Engine) *registry {
 	return e.Shared(registryKey{}, func() any {
-		return &registry{engine: e, bound: make(map[string]*bound), strayCursor: make(map[int16][3]string), modules: make(map[string]Coverage), swept: make(map[string]time.Time)}
+		return &registry{engine: e, bound: make(map[string]*bound), strayCursor: make(map[int16][3]string), adoptCursor: make(map[string]int), modules: make(map[string]Coverage), swept: make(map[string]time.Time)}
 	}).(*registry)
 }
 

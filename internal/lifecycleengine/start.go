@@ -92,6 +92,7 @@ func (b *registry) start() {
 		b.engine.Steps(b.workKinds, b.step) // for tests that run the loop step by step
 		b.engine.Leases("operations", b.expire, wake.WorkKind{Kind: wake.HeldOperation})
 		b.engine.Sweep("lifecycles", b.adopt)
+		b.engine.Adopts(b.adoptAll)
 	})
 }
 

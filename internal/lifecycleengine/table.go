@@ -26,9 +26,9 @@ type entityStore interface {
 	// withdraw ends an operation, as [entities.Withdraw] does, and reports whether it did. The function also, if not
 	// nil, runs in the same transaction.
 	withdraw(ctx context.Context, at store.Partition, a entities.WithdrawArgs, also func(context.Context, *store.Tx, entities.Entity) error) (entities.Entity, bool, error)
-	// adopt takes a lease on entities that are in a claim status without a claim, and
-	// returns their number.
-	adopt(ctx context.Context) (int, error)
+	// adopt takes a lease on entities that are in a claim status without a claim, and returns their number. It covers one
+	// workspace or, if it is "", all. It reads one page: next is where the following one begins, or 0 at the end.
+	adopt(ctx context.Context, workspace string, from int) (n, next int, err error)
 }
 
 // recovery is a claim whose lease expired, and how to release it.
@@ -160,4 +160,4 @@ func (p *builtinTable) withdraw(ctx context.Context, at store.Partition, a entit
 }
 
 // adopt does nothing: [registry.strays] covers the built-in table for all lifecycles.
-func (p *builtinTable) adopt(context.Context) (int, error) { return 0, nil }
+func (p *builtinTable) adopt(context.Context, string, int) (n, next int, err error) { return 0, 0, nil }

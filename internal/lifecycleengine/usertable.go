@@ -6,7 +6,6 @@ import (
 	"errors"
 	"slices"
 	"strings"
-	"sync/atomic"
 
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/engine"
@@ -30,10 +29,9 @@ func (s *bound) newStore(ctx context.Context) (entityStore, error) {
 // status. Both rows therefore change together or not at all, and always in the same order. The
 // status on the companion row is the one that was last seen; it is synchronized before use.
 type userTable struct {
-	adoptFrom atomic.Int64 // how many rows in claim statuses the next sweep leaves out
-	bound     *bound
-	table     store.UserTable
-	space     string // the workspace of the whole table, or "" if rows have their own
+	bound *bound
+	table store.UserTable
+	space string // the workspace of the whole table, or "" if rows have their own
 	// only is the workspace of a lifecycle that was published through the API: rows of other workspaces are not
 	// its entities. It is "" for a lifecycle of a program.
 	only  string
@@ -340,24 +338,22 @@ func (o *userTable) withdraw(ctx context.Context, at store.Partition, a entities
 // adoptLimit limits how many rows of a user table a sweep reads.
 const adoptLimit = 1000
 
-// adopt takes leases on rows of the user's table that are in a claim status without a claim.
-func (o *userTable) adopt(ctx context.Context) (n int, err error) {
+// adopt takes leases on rows of the user's table that are in a claim status without a claim. from is how many rows in claim
+// statuses it leaves out.
+func (o *userTable) adopt(ctx context.Context, workspace string, from int) (n, next int, err error) {
 	var claims []string
 	for _, c := range o.bound.config.Claims() {
 		claims = append(claims, c.Into)
 	}
-	if len(claims) == 0 {
-		return 0, nil
+	if len(claims) == 0 || workspace != "" && o.space != "" && o.space != workspace {
+		return 0, 0, nil
 	}
-	from := int(o.adoptFrom.Load())
-	rows, err := o.table.In(ctx, o.only, claims, from+adoptLimit)
+	rows, err := o.table.In(ctx, cmp.Or(o.only, workspace), claims, from+adoptLimit)
 	if err != nil {
-		return 0, err
+		return 0, from, err
 	}
-	if len(rows) < from+adoptLimit { // the next sweep begins anew
-		o.adoptFrom.Store(0)
-	} else {
-		o.adoptFrom.Add(adoptLimit)
+	if len(rows) == from+adoptLimit {
+		next = len(rows)
 	}
 	for _, row := range rows[min(from, len(rows)):] {
 		space := row.Workspace
@@ -369,10 +365,10 @@ func (o *userTable) adopt(ctx context.Context) (n int, err error) {
 			n++
 		}
 	}
-	return n, err
+	return n, next, err
 }
 
-// adoptRow reverts a row in a claim status without a claim, and reports whether it was one.
+// adoptRow takes a lease on a row in a claim status without a claim, and reports whether it was one.
 func (o *userTable) adoptRow(ctx context.Context, row store.UserRow) (bool, error) {
 	at, err := o.bound.engine.Partition(ctx, store.Write)
 	if err != nil {
@@ -385,6 +381,7 @@ func (o *userTable) adoptRow(ctx context.Context, row store.UserRow) (bool, erro
 	case err != nil && fault.CodeOf(err) != fault.NotFound:
 		return false, err
 	}
+	adopted := false
 	err = o.bound.engine.Update(ctx, func(ctx context.Context, tx *store.Tx) error {
 		companion, err := entities.Sync(ctx, tx, o.bound.config.Workflow, row.ID, row.Status)
 		if err != nil {
@@ -397,10 +394,11 @@ func (o *userTable) adoptRow(ctx context.Context, row store.UserRow) (bool, erro
 		if companion.Claim.Phase != entities.Free || now.Status != row.Status {
 			return errMoved
 		}
-		return o.bound.adoptOne(ctx, tx, at, row.ID, row.Status)
+		adopted, err = o.bound.adoptOne(ctx, tx, at, row.ID, row.Status)
+		return err
 	})
 	if errors.Is(err, errMoved) || fault.CodeOf(err) == fault.NotFound {
 		return false, nil // it was claimed, moved or deleted
 	}
-	return err == nil, err
+	return adopted && err == nil, err
 }
