@@ -176,6 +176,10 @@ func TestWhatCouldNotWorkIsRefused(t *testing.T) {
 		if text := textOf(resp); !strings.Contains(text, `"rule":"worker"`) {
 			t.Errorf("got %s, want rule worker", text)
 		}
+		both := strings.Replace(jobConfig, `"action": "Do"`, `"action": "Do", "validation": "Do"`, 1)
+		if p := d.want(d.ask("PUT", "lifecycles/job", both, nil), 422, fault.Validation); !strings.Contains(p.Detail, `handler "Do" is used as "action" and as "validation"`) {
+			t.Errorf("one handler in two roles: got %s", p.Detail)
+		}
 		// one action for all requesters is fine if each requester of the step takes the claim
 		claimed := strings.NewReplacer(`"job"`, `"claimed"`, `"Do"`, `"Work"`, `["doing", "new"]`, `{"admin": ["doing", "new"]}`, `"successful_state": "done"`, `"successful_state": {"admin": "done"}`).Replace(jobConfig)
 		var first wire.PutLifecycle

@@ -41,10 +41,11 @@ func (k knownHandlers) lifecycle() map[string]lifecycleconfig.Handler {
 	}
 	all := make(map[string]lifecycleconfig.Handler, len(k))
 	for name, h := range k {
-		if h.Kind == "worker" || h.Kind == "http" { // serves as any
+		workers := h.Kind == "worker"
+		if workers || h.Kind == "http" { // serves as any
 			h.Kind = ""
 		}
-		all[name] = lifecycleconfig.Handler{Kind: h.Kind, Safety: lifecycleconfig.Safety(h.Safety), Timeout: h.Timeout}
+		all[name] = lifecycleconfig.Handler{Kind: h.Kind, Safety: lifecycleconfig.Safety(h.Safety), Timeout: h.Timeout, Workers: workers}
 	}
 	return all
 }

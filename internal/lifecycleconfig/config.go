@@ -183,9 +183,10 @@ func (s *Step) Offers(requester string) bool {
 
 // Handler describes a handler that a config names.
 type Handler struct {
-	Kind    string // "action", "validation" or "afterEffect"
+	Kind    string // "action", "validation" or "afterEffect"; "" if it may serve as any one of them
 	Safety  Safety
 	Timeout time.Duration // 0: no timeout of its own
+	Workers bool          // workers run it
 }
 
 // Safety is the safety that a handler declares.

@@ -29,11 +29,12 @@ const DefaultTimeout = 15 * time.Minute
 //	R8   only a claim leads into a claim status, and no step starts there
 //	R9   a requester that skips a claim that others take is in serialized
 //	R10  every status can be reached, unless other code changes it (entity_table)
-//	R11  handlers exist and are of the right kind
+//	R11  handlers exist and are of the right kind, and each has one kind
 //	R12  a step_id is unique; so is a step_key with its status and requester
 //	R13  a journaled or opaque action is claimed
 //	R14  the claim outlasts the action
 //	R15  names and statuses are valid
+//	worker  a step whose action or validation is run by workers is claimed
 //	R16  after_effects names after-effects, and their delivery options are valid
 //
 // Warnings point to valid but suspicious configs:
@@ -65,6 +66,7 @@ func (l *linter) rules() {
 		l.skippedClaims()
 		l.graph()
 		l.actions()
+		l.workers()
 		l.unused()
 	}
 }
@@ -74,9 +76,10 @@ type linter struct {
 
 	c        *Config
 	handlers map[string]Handler
-	known    map[string]bool // the status types
-	sound    []claimUse      // the claims that pass R2 to R5
-	mistyped bool            // a status is named that is not a status type
+	roles    map[string]string // the kinds as which the handlers without a kind are used
+	known    map[string]bool   // the status types
+	sound    []claimUse        // the claims that pass R2 to R5
+	mistyped bool              // a status is named that is not a status type
 }
 
 // stepPath returns the pointer of a step's field.

@@ -12,6 +12,7 @@ func (l *linter) handlerNames() {
 	if l.handlers == nil {
 		return
 	}
+	l.roles = make(map[string]string)
 	for i := range l.c.Steps {
 		s := &l.c.Steps[i]
 		l.ofKind("action", uses(stepPath(i, "action"), s.Action))
@@ -23,11 +24,40 @@ func (l *linter) handlerNames() {
 func (l *linter) ofKind(kind string, all []use[string]) {
 	for _, u := range all {
 		h, ok := l.handlers[u.value]
+		if h.Kind == "" {
+			h.Kind = cmp.Or(l.roles[u.value], kind) // its first use
+			l.roles[u.value] = h.Kind
+		}
 		switch {
 		case !ok:
 			l.Refuse("R11", u.path, "handler %s does not exist: register it, or correct the name", configdoc.Show(u.value))
-		case h.Kind != kind && h.Kind != "": // "" serves as any
+		case h.Kind != kind && l.roles[u.value] != "":
+			l.Refuse("R11", u.path, "handler %s is used as %s and as %s: use another handler", configdoc.Show(u.value), configdoc.Show(h.Kind), configdoc.Show(kind))
+		case h.Kind != kind:
 			l.Refuse("R11", u.path, "handler %s is registered as %s but used as %s: use another handler", configdoc.Show(u.value), configdoc.Show(h.Kind), configdoc.Show(kind))
+		}
+	}
+}
+
+// workers checks the rule "worker": a task of a worker is the claim of its step, so each requester must claim it.
+func (l *linter) workers() {
+	for i := range l.c.Steps {
+		s := &l.c.Steps[i]
+		for _, field := range []string{"action", "validation"} {
+			names := s.Action
+			if field == "validation" {
+				names = s.Validation
+			}
+			reported := make(map[string]bool)
+			for _, requester := range s.Offered() {
+				name, _ := names.For(requester)
+				_, claimed := s.Claim.For(requester)
+				if !l.handlers[name].Workers || claimed || reported[name] {
+					continue
+				}
+				reported[name] = true
+				l.Refuse("worker", stepPath(i, field), "the %s %s of step %s is served by workers, so the step needs a claim: add successful_claim_state", field, configdoc.Show(name), configdoc.Show(s.Key))
+			}
 		}
 	}
 }

@@ -248,12 +248,9 @@ func (d *publishedSet) validate(ctx context.Context, name string, config []byte)
 		return nil, nil, err
 	}
 	c := s.config
-	violations, warnings := c.Lint(s.declared())
+	violations, warnings := c.Lint(s.remoteHandlers())
 	if c.Workflow != name {
 		violations = append(violations, lifecycleconfig.Violation{Rule: "name", Path: "/workflow", Message: fmt.Sprintf("workflow must match the name in the path: the config has %q, the path has %q", c.Workflow, name)})
-	}
-	for i := range c.Steps {
-		violations = append(violations, unclaimedWork(s, i)...)
 	}
 	violations = append(violations, s.tableViolations()...)
 	if err := s.checkClaimsRecovered(s.registry.modules[c.OwningModule]); err != nil {
@@ -265,27 +262,14 @@ func (d *publishedSet) validate(ctx context.Context, name string, config []byte)
 	return s, warnings, nil
 }
 
-// unclaimedWork returns violations for handlers of a step that workers serve, for requesters
-// that do not claim it: a task is the claim of its step.
-func unclaimedWork(s *bound, nth int) (all []lifecycleconfig.Violation) {
-	step := &s.config.Steps[nth]
-	for _, x := range []struct {
-		field string
-		names lifecycleconfig.Per[string]
-	}{{"action", step.Action}, {"validation", step.Validation}} {
-		reported := make(map[string]bool)
-		for _, requester := range step.Offered() {
-			name, _ := x.names.For(requester)
-			_, claimed := step.Claim.For(requester)
-			if h := s.handlers[name]; h == nil || h.queue == "" || claimed || reported[name] {
-				continue
-			}
-			reported[name] = true
-			all = append(all, lifecycleconfig.Violation{Rule: "worker", Path: fmt.Sprintf("/steps/%d/%s", nth, x.field),
-				Message: fmt.Sprintf("the %s %q of step %q is served by workers, so the step needs a claim: add successful_claim_state", x.field, name, step.Key)})
-		}
+// remoteHandlers returns the declared handlers, none of which has a kind of its own.
+func (s *bound) remoteHandlers() map[string]lifecycleconfig.Handler {
+	known := s.declared()
+	for name, h := range known {
+		h.Kind, h.Workers = "", s.handlers[name].queue != ""
+		known[name] = h
 	}
-	return all
+	return known
 }
 
 // PutNames returns the lifecycles published into the context's workspace, with the handlers
