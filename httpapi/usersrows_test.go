@@ -1,6 +1,7 @@
 package httpapi_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -80,6 +81,36 @@ func TestValuesOfAJSONColumn(t *testing.T) {
 			d.want(d.ask("GET", "lifecycles/order/entities/"+id, nil, &got), 200, "")
 			if !strings.Contains(string(got.Data), `"more":`+value) {
 				t.Errorf("set more to %s, got %s", value, got.Data)
+			}
+		}
+	})
+}
+
+// TestValuesOfATextColumn verifies that both databases store the same text for a value of a text column: a string, or the JSON of
+// any other value.
+func TestValuesOfATextColumn(t *testing.T) {
+	onOwnTable(t, ordersTable, func(t *testing.T, e *holdfast.Engine, _ string) {
+		d := newTestAPI(t, e, withOrders())
+		d.orders()
+		for value, want := range map[string]string{`"a<b"`: `"a<b"`, `"1.10"`: `"1.10"`, `true`: `"true"`, `false`: `"false"`, `1.10`: `"1.10"`, `7`: `"7"`, `1E5`: `"1E5"`,
+			`12345678901234567890`: `"12345678901234567890"`, `null`: `null`, `{ "a": "<&" }`: `"{\"a\":\"<&\"}"`, `[1.0, 2]`: `"[1.0,2]"`} {
+			id := fmt.Sprintf("o%x", value)
+			sqlOn(t, e, "INSERT INTO orders (nr, state) VALUES ('"+id+"', 'new')")
+			var claimed wire.Claimed
+			d.want(d.ask("POST", "lifecycles/order/entities/"+id+"/claims", wire.NewClaim{StepKey: "pay", Requester: "admin"}, &claimed), 201, "")
+			d.want(d.ask("POST", "claims/"+claimed.Claim.Token+"/settle", `{"outcome":"success","data":{"note":`+value+`}}`, nil), 200, "")
+			var got wire.Entity
+			d.want(d.ask("GET", "lifecycles/order/entities/"+id, nil, &got), 200, "")
+			var row map[string]any
+			if err := json.Unmarshal(got.Data, &row); err != nil {
+				t.Fatal(err)
+			}
+			var text any
+			if err := json.Unmarshal([]byte(want), &text); err != nil {
+				t.Fatal(err)
+			}
+			if row["note"] != text {
+				t.Errorf("set note to %s, got %q, want %q", value, row["note"], text)
 			}
 		}
 	})

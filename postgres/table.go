@@ -327,13 +327,15 @@ func (t *table) Write(ctx context.Context, sc store.Conn, workspace, id string, 
 	if !ok || len(names) == 0 {
 		return ok, nil
 	}
-	text, err := json.Marshal(values)
-	if err != nil {
+	var text strings.Builder
+	e := json.NewEncoder(&text)
+	e.SetEscapeHTML(false) // a text column stores objects and lists as they are here
+	if err := e.Encode(values); err != nil {
 		return false, err
 	}
 	n := 0
 	err = c.call(ctx, func(ctx context.Context) (err error) {
-		n, err = t.guarded(ctx, c.tx, []any{new(bool)}, t.writeText(names)+" RETURNING true", workspace, id, string(text))
+		n, err = t.guarded(ctx, c.tx, []any{new(bool)}, t.writeText(names)+" RETURNING true", workspace, id, text.String())
 		return err
 	})
 	if err == nil && n > 1 {

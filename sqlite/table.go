@@ -292,7 +292,8 @@ func (t *table) change(ctx context.Context, tx *sql.Tx, id, to string, args []an
 	return version, n == 1, nil
 }
 
-// Write sets columns of a row to values in JSON. Objects and lists are stored as JSON, true and false as 1 and 0.
+// Write sets columns of a row to values in JSON. Objects and lists are stored as JSON, true and false as 1 and 0. A text column
+// stores the JSON of any value but a string, as in PostgreSQL.
 func (t *table) Write(ctx context.Context, sc store.Conn, workspace, id string, values map[string]json.RawMessage) (found bool, err error) {
 	c, err := t.conn(ctx, sc)
 	if err != nil || len(values) == 0 {
@@ -304,7 +305,7 @@ func (t *table) Write(ctx context.Context, sc store.Conn, workspace, id string, 
 		if t.write[n] == nil {
 			return false, fault.New(fault.Internal, "column %q of %s was not opened for writing", n, t.name)
 		}
-		v, err := fromJSON(values[n], t.write[n].declared == "JSON")
+		v, err := t.write[n].fromJSON(values[n])
 		if err != nil {
 			return false, err
 		}
@@ -325,17 +326,24 @@ func (t *table) Write(ctx context.Context, sc store.Conn, workspace, id string, 
 	return found && err == nil, err
 }
 
-// fromJSON returns a JSON value as SQLite stores it. A column that is declared as JSON stores strings and booleans as JSON text,
+// fromJSON returns a JSON value as the column stores it. A column that is declared as JSON stores strings and booleans as JSON text,
 // which [column.json] includes unchanged.
-func fromJSON(text json.RawMessage, asJSON bool) (any, error) {
+func (c *column) fromJSON(text json.RawMessage) (any, error) {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.UseNumber()
 	var v any
 	if err := d.Decode(&v); err != nil {
 		return nil, fault.New(fault.Validation, "invalid JSON value: %s", err)
 	}
+	var compact bytes.Buffer
+	if err := json.Compact(&compact, text); err != nil {
+		return nil, fault.New(fault.Validation, "invalid JSON value: %s", err)
+	}
 	switch v := v.(type) {
 	case json.Number:
+		if c.isText() {
+			return compact.String(), nil
+		}
 		if n, err := v.Int64(); err == nil {
 			return n, nil
 		}
@@ -343,16 +351,26 @@ func fromJSON(text json.RawMessage, asJSON bool) (any, error) {
 			return nil, fault.New(fault.Validation, "the integer %.40s is out of range: SQLite stores integers of 64 bits", v)
 		}
 		return v.Float64()
-	case string, bool:
-		if asJSON {
-			return string(bytes.TrimSpace(text)), nil
+	case string:
+		if c.declared == "JSON" {
+			return compact.String(), nil
+		}
+		return v, nil
+	case bool:
+		if c.declared == "JSON" || c.isText() {
+			return compact.String(), nil
 		}
 		return v, nil
 	case map[string]any, []any:
-		return string(text), nil
+		return compact.String(), nil
 	default:
 		return v, nil
 	}
+}
+
+// isText reports whether the column has the affinity TEXT.
+func (c *column) isText() bool {
+	return !strings.Contains(c.declared, "INT") && slices.ContainsFunc([]string{"CHAR", "CLOB", "TEXT"}, func(part string) bool { return strings.Contains(c.declared, part) })
 }
 
 // savepoint runs f so that a failure leaves the transaction unchanged. Some failures, such as a
