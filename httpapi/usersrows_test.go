@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/httpapi"
 	"github.com/holdfast-go/holdfast/internal/engine"
@@ -112,6 +113,99 @@ func TestValuesOfATextColumn(t *testing.T) {
 			if row["note"] != text {
 				t.Errorf("set note to %s, got %q, want %q", value, row["note"], text)
 			}
+		}
+	})
+}
+
+// TestAClaimOfADeletedRow verifies that the holder of a claim whose row was deleted can renew and end it. A success cannot be
+// recorded in the row, so the holder gets an error that says so, and the operation ends; if an effect has happened, it waits for a person.
+func TestAClaimOfADeletedRow(t *testing.T) {
+	onOwnTable(t, ordersTable, func(t *testing.T, e *holdfast.Engine, _ string) {
+		d := newTestAPI(t, e, withOrders())
+		d.orders()
+		open := func(id string) (open []wire.Operation) {
+			var all wire.List[wire.Operation]
+			d.want(d.ask("GET", "operations", nil, &all), 200, "")
+			for _, o := range all.Items {
+				if o.Subject == "order/"+id {
+					open = append(open, o)
+				}
+			}
+			return open
+		}
+		wantEnded := func(id, outcome string) {
+			t.Helper()
+			if left := open(id); len(left) > 0 {
+				t.Errorf("%s: operations %+v have not ended", id, left)
+			}
+			sqlOn(t, e, "INSERT INTO orders (nr, state) VALUES ('"+id+"', 'new')") // the history of an entity is listed if the row exists
+			if text := textOf(d.ask("GET", "lifecycles/order/entities/"+id+"/history", nil, nil)); !strings.Contains(text, `"outcome":"`+outcome+`"`) {
+				t.Errorf("%s: the history is %s, want the outcome %s", id, text, outcome)
+			}
+			d.want(d.ask("POST", "lifecycles/order/entities/"+id+"/steps/void", wire.Fire{Requester: "admin"}, nil), 200, "")
+		}
+		wantRefused := func(p wire.Problem, outcome string) {
+			t.Helper()
+			if !strings.Contains(p.Detail, "was deleted") || p.Fields["outcome"] != outcome {
+				t.Errorf("got %+v, want that the row was deleted, and the outcome %s", p, outcome)
+			}
+		}
+		for _, how := range []string{"complete", "complete with state", "fail", "invalid", "effect"} {
+			id := "task-" + strings.ReplaceAll(how, " ", "-")
+			sqlOn(t, e, "INSERT INTO orders (nr, state) VALUES ('"+id+"', 'new')")
+			d.want(d.ask("POST", "lifecycles/order/entities/"+id+"/steps/pay?waitMs=0", wire.Fire{Requester: "admin"}, nil), 202, "")
+			var tasks wire.Tasks
+			d.want(d.ask("POST", "tasks/claim", wire.ClaimTasks{Worker: "w", Handlers: []string{"Pay"}}, &tasks), 200, "")
+			task := tasks.Tasks[0]
+			at := "tasks/" + task.ID + "/"
+			sqlOn(t, e, "DELETE FROM orders WHERE nr = '"+id+"'")
+			d.want(d.ask("POST", at+"renew", wire.Renew{Epoch: task.Epoch}, nil), 200, "")
+			switch how {
+			case "complete", "complete with state":
+				body := wire.CompleteTask{Epoch: task.Epoch}
+				if how != "complete" {
+					body.State = json.RawMessage(`{"cents":7}`)
+				}
+				wantRefused(d.want(d.ask("POST", at+"complete", body, nil), 422, fault.ActionFailed), "released")
+				d.want(d.ask("POST", at+"complete", body, nil), 409, fault.LeaseLost)
+				wantEnded(id, "failed")
+			case "fail", "invalid":
+				body := wire.FailTask{Epoch: task.Epoch, Message: "no", Invalid: how == "invalid"}
+				d.want(d.ask("POST", at+"fail", body, nil), 200, "")
+				d.want(d.ask("POST", at+"fail", body, nil), 200, "")
+				wantEnded(id, map[string]string{"fail": "failed", "invalid": "invalid"}[how])
+			case "effect":
+				d.want(d.ask("POST", at+"effects", wire.EffectCall{Epoch: task.Epoch, Name: "charge"}, nil), 200, "")
+				d.want(d.ask("POST", at+"effects", wire.EffectCall{Epoch: task.Epoch, Name: "charge", Result: json.RawMessage(`1`)}, nil), 200, "")
+				wantRefused(d.want(d.ask("POST", at+"complete", wire.CompleteTask{Epoch: task.Epoch}, nil), 422, fault.ActionFailed), "uncertain")
+				left := open(id)
+				if len(left) != 1 || left[0].State != "uncertain" {
+					t.Fatalf("operations are %+v, want one that is uncertain", left)
+				}
+				d.want(d.ask("POST", "operations/"+left[0].ID+"/resolve", wire.Resolve{Outcome: "failure"}, nil), 200, "")
+				wantEnded(id, "resolved")
+			}
+		}
+		for _, how := range []string{"success", "data", "failure", "release"} {
+			id := "claim-" + how
+			sqlOn(t, e, "INSERT INTO orders (nr, state) VALUES ('"+id+"', 'new')")
+			var claimed wire.Claimed
+			d.want(d.ask("POST", "lifecycles/order/entities/"+id+"/claims", wire.NewClaim{StepKey: "pay", Requester: "admin"}, &claimed), 201, "")
+			at := "claims/" + claimed.Claim.Token + "/"
+			sqlOn(t, e, "DELETE FROM orders WHERE nr = '"+id+"'")
+			d.want(d.ask("POST", at+"renew", nil, nil), 200, "")
+			switch how {
+			case "success":
+				wantRefused(d.want(d.ask("POST", at+"settle", wire.Settle{Outcome: "success"}, nil), 422, fault.ActionFailed), "released")
+			case "data":
+				wantRefused(d.want(d.ask("POST", at+"settle", `{"outcome":"success","data":{"cents":7}}`, nil), 422, fault.ActionFailed), "released")
+			case "failure":
+				d.want(d.ask("POST", at+"settle", wire.Settle{Outcome: "failure"}, nil), 200, "")
+			case "release":
+				d.want(d.ask("POST", at+"release", nil, nil), 200, "")
+			}
+			d.want(d.ask("POST", at+"release", nil, nil), 200, "") // it has ended this way
+			wantEnded(id, "failed")
 		}
 	})
 }

@@ -68,6 +68,25 @@ func (t *attempt) settle(ctx context.Context, w *work, results []entities.Result
 	return e, err
 }
 
+// settleElsewhere is settle for a body that ran elsewhere. If the row of the entity was deleted, the success cannot be recorded in
+// it. The operation then ends without it or, if an effect may have happened, waits for manual resolution.
+func (t *attempt) settleElsewhere(ctx context.Context, w *work) (entities.Entity, error) {
+	e, err := t.settle(ctx, w, nil)
+	code := fault.CodeOf(err)
+	if err == nil || t.config.Table == nil || code == fault.LeaseLost || code == fault.OutcomeUnknown || e.Claim.Phase == entities.Uncertain {
+		return e, err
+	}
+	if _, missing := t.store.get(ctx, t.entity.ID); fault.CodeOf(missing) != fault.NotFound {
+		return e, err
+	}
+	u := unfinished{err: fault.New(fault.NotFound, "the row of %s %q was deleted, so its result cannot be recorded", t.entity.Lifecycle, t.entity.ID),
+		outcome: "failed", reported: !t.opaque, park: true}
+	if t.opaque {
+		u.results = []entities.Result{{Name: effects.Body, Result: []byte("null")}}
+	}
+	return t.giveBack(ctx, u)
+}
+
 // giveBack ends an attempt that is not done. The entity is reverted, or moves to the step's failed
 // status, if it has one; but if an effect was begun, the operation waits for another attempt or for an
 // operator.

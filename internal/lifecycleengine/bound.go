@@ -45,6 +45,16 @@ func (s *bound) stuckAfter() time.Duration {
 // stuckAfter is the default for a config's stuck_after.
 const stuckAfter = 5 * time.Minute
 
+// claimed returns an entity for the holder of its claim. If its row in a user table was deleted, it returns what Holdfast stores
+// beside the row, so that the holder can still end the claim.
+func (s *bound) claimed(ctx context.Context, id string) (entities.Entity, error) {
+	e, err := s.store.get(ctx, id)
+	if s.config.Table != nil && fault.CodeOf(err) == fault.NotFound {
+		return entities.Get(ctx, s.engine, s.config.Workflow, id)
+	}
+	return e, err
+}
+
 // adoptOne takes a lease on an entity that is in a claim status without a claim, and reports whether it did. It does nothing if the
 // config in force defines the status differently: this node may still have an older config, in which
 // case the entity is where it should be.

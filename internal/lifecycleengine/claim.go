@@ -98,7 +98,7 @@ func (l *Lifecycle) Held(ctx context.Context, e *engine.Engine, id, operation st
 	if err != nil {
 		return nil, err
 	}
-	now, err := s.store.get(ctx, id)
+	now, err := s.claimed(ctx, id)
 	if err != nil {
 		return nil, err
 	}
@@ -223,7 +223,7 @@ func (c *Claim) settle(ctx context.Context, w *work, f func(context.Context, *st
 	if f != nil {
 		w.commits = append(w.commits, f)
 	}
-	e, err := c.t.settle(ctx, w, nil)
+	e, err := c.t.settleElsewhere(ctx, w)
 	if c.t.lost || fault.CodeOf(err) == fault.LeaseLost {
 		c.t.reportLate(ctx, bodyDone)
 	}
@@ -250,7 +250,7 @@ func (c *Claim) End(ctx context.Context, o Outcome, reason string) (Entity, erro
 	}
 	e, err := t.end(ctx, args, t.opaque, false)
 	if fault.CodeOf(err) == fault.LeaseLost {
-		now, failed := t.store.get(ctx, t.entity.ID)
+		now, failed := t.claimed(ctx, t.entity.ID)
 		if failed == nil && now.Claim.Phase == entities.Uncertain && now.Ticket() == t.entity.Ticket() {
 			if was, failed := Ended(ctx, t.engine, t.entity.Ticket()); failed == nil && was.How == EndedOpen {
 				e, err = now, nil // this end was recorded before

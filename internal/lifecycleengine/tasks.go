@@ -185,7 +185,7 @@ func (r Remote) task(ctx context.Context, h remote.Lease) (*task, error) {
 	if err != nil {
 		return nil, err
 	}
-	now, err := s.store.get(ctx, decoded.entity)
+	now, err := s.claimed(ctx, decoded.entity)
 	if err != nil {
 		return nil, orNoTask(err, h)
 	}
@@ -317,7 +317,7 @@ func (r Remote) complete(ctx context.Context, h remote.Lease, done remote.Result
 			return e, err
 		}
 	}
-	e, err = t.settle(ctx, w, nil)
+	e, err = t.settleElsewhere(ctx, w)
 	if t.lost {
 		t.reportLate(ctx, bodyDone)
 	}
@@ -354,7 +354,7 @@ func (t *task) notHappened(ctx context.Context) (e entities.Entity, err error) {
 func (t *task) passed(ctx context.Context) (entities.Entity, error) {
 	h := t.handler(t.step.Action, t.entity.Claim.Requester)
 	if h == nil {
-		return t.settle(ctx, &work{requester: t.entity.Claim.Requester}, nil)
+		return t.settleElsewhere(ctx, &work{requester: t.entity.Claim.Requester})
 	}
 	return t.queue(ctx, t.engine, stageAction, h.queue)
 }

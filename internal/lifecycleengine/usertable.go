@@ -199,7 +199,11 @@ func (o *userTable) end(ctx context.Context, at store.Partition, a entities.EndA
 		var err error
 		e, again, err = entities.End(ctx, tx, at, a)
 		if changed = err == nil && !again; !changed {
-			return errors.Join(err, o.refresh(ctx, tx, &e))
+			failed := o.refresh(ctx, tx, &e)
+			if fault.CodeOf(failed) == fault.NotFound { // the row was deleted
+				failed = nil
+			}
+			return errors.Join(err, failed)
 		}
 		if e.Claim.Phase == entities.Free {
 			if err := runCommits(ctx, tx, commits); err != nil {
