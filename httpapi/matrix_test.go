@@ -45,7 +45,7 @@ var exampleBodies = map[string]any{
 	"setScopeRecord":            json.RawMessage("null"),
 	"createWorkspace":           wire.NewWorkspace{Name: "default"},
 	"appendEvents":              wire.Append{Events: []wire.NewEvent{{Name: "n"}}},
-	"truncateStream":            wire.TruncateStream{Before: 0},
+	"truncateStream":            wire.TruncateStream{Before: 1},
 	"closeStream":               wire.CloseStream{Mode: "archive"},
 	"putReaction":               wire.PutReaction{Events: []string{"*"}},
 	"claimLeases":               wire.ClaimLeases{By: "me"},

@@ -56,6 +56,9 @@ type truncateIn struct {
 }
 
 func truncateStream(c *call, in *truncateIn) (wire.Stream, error) {
+	if in.Body.Before < 1 {
+		return wire.Stream{}, fault.New(fault.Validation, "before must be at least 1, got %d: set it to the first version to keep", in.Body.Before).With("pointer", "/before")
+	}
 	err := c.afterFeed(func() error {
 		return streamclose.Truncate(c.ctx(), c.api.engine, in.Stream, in.Body.Before, in.Body.Snapshot)
 	})
@@ -124,8 +127,11 @@ func searchEvents(c *call, in *searchEventsIn) (wire.List[wire.Event], error) {
 	} else if err := feed.OpenIfEnabled(c.ctx(), c.api.engine); err != nil {
 		return none, err
 	}
-	if p.after != "" {
-		a.From, err = versionOf(p.after)
+	if p.after != "" { // of a page of the same stream, or of the feed
+		at, stream, _ := strings.Cut(p.after, "/")
+		if a.From, err = versionOf(at); err == nil && stream != in.Stream {
+			err = noCursor()
+		}
 	} else {
 		a.From, err = start(c.ctx(), c.doer(), a)
 	}
@@ -158,6 +164,9 @@ func searchEvents(c *call, in *searchEventsIn) (wire.List[wire.Event], error) {
 		if a.From, err = strconv.ParseInt(next, 10, 64); err != nil {
 			return none, err
 		}
+	}
+	if next != "" {
+		next += "/" + in.Stream
 	}
 	return listed(c, all, next), nil
 }

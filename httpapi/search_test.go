@@ -84,6 +84,17 @@ func TestSearchOverHTTP(t *testing.T) {
 		for _, bad := range []string{"since=yesterday", "since=2026-01-02T00:00:00Z&until=2026-01-01T00:00:00Z", "name=a,", "cursor=x", "limit=0", "actor=" + strings.Repeat("x", 300)} {
 			d.want(d.ask("GET", "events/search?"+bad, nil, nil), 400, fault.Validation)
 		}
+		for _, from := range []string{"", "stream=s0", "stream=long"} { // a cursor is for the next page of the same search
+			var l wire.List[wire.Event]
+			d.want(d.ask("GET", "events/search?limit=1&"+from, nil, &l), 200, "")
+			for _, to := range []string{"", "stream=s0", "stream=long"} {
+				if resp := d.ask("GET", "events/search?cursor="+*l.Next+"&"+to, nil, nil); from == to {
+					d.want(resp, 200, "")
+				} else {
+					d.want(resp, 400, fault.Validation)
+				}
+			}
+		}
 	})
 }
 
@@ -125,7 +136,9 @@ func TestStreamsAreListed(t *testing.T) {
 		if s.Counted != 2 || s.Names["a"] != 1 || s.Names["b"] != 1 || s.LastName != "b" || time.Since(s.FirstAt.Time) > time.Hour {
 			t.Errorf("statistics: %+v", s)
 		}
-		d.want(d.ask("POST", "streams/o-1/truncate", `{"before":3}`, nil), 400, fault.Validation)
+		for _, body := range []string{`{"before":3}`, `{}`, `{"before":0}`, `{"before":-1}`, `{"snapshot":{"n":1}}`} {
+			d.want(d.ask("POST", "streams/o-1/truncate", body, nil), 400, fault.Validation)
+		}
 		d.want(d.ask("POST", "streams/none/truncate", `{"before":1}`, nil), 404, fault.NotFound)
 		d.want(d.ask("POST", "streams/$key%2Fx/truncate", `{"before":1}`, nil), 403, fault.Forbidden)
 		d.want(d.ask("GET", "streams/none", nil, nil), 404, fault.NotFound)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -646,6 +647,11 @@ func TestThePatchesOfOneBody(t *testing.T) {
 			var all []error
 			for _, patch := range []string{`{"a":5,"b":null,"c":{"x":null},"d":2}`, `{"a":{"b":1},"b":{"z":null,"y":1},"c":{"x":{"z":1}},"e":null}`, `{"e":{"f":2}}`} {
 				all = append(all, run.Patch(ctx, json.RawMessage(patch)))
+			}
+			for _, patch := range []any{nil, 1, "x", true, []int{1}, map[string]any(nil)} { // would replace the whole state
+				if err := run.Patch(ctx, patch); fault.CodeOf(err) != fault.Validation {
+					all = append(all, fmt.Errorf("the patch %v: got %w, want a validation error", patch, err))
+				}
 			}
 			return 1, errors.Join(all...)
 		}, run.Idempotent()))

@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/runengine"
 	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/strictjson"
 )
 
 // Status is the status of a run.
@@ -434,7 +435,8 @@ func Of(ctx context.Context) (Info, bool) {
 }
 
 // Patch changes the run's state when the task completes, by a merge patch (RFC 7396). The patches of a task are applied
-// one after the other. Outside a task, Patch returns [holdfast.ErrValidation].
+// one after the other. A run's state is an object, so Patch returns [holdfast.ErrValidation] for a patch that is not an object: it
+// would replace the whole state. It also returns this error outside a task.
 func Patch(ctx context.Context, merge any) error {
 	w := workOf(ctx)
 	if w == nil {
@@ -443,6 +445,9 @@ func Patch(ctx context.Context, merge any) error {
 	data, err := json.Marshal(merge)
 	if err != nil {
 		return fault.New(fault.Validation, "the patch cannot be encoded as JSON: %v", err)
+	}
+	if err := strictjson.Object(data); err != nil {
+		return err
 	}
 	w.patches = append(w.patches, data)
 	return nil

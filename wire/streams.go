@@ -73,7 +73,7 @@ type StreamStatistics struct {
 
 // TruncateStream is the request to delete the events of a stream below a version.
 type TruncateStream struct {
-	Before   int64           `json:"before" doc:"The first version to keep; at most the last version."`
+	Before   int64           `json:"before" minimum:"1" doc:"The first version to keep; at most the last version."`
 	Snapshot json.RawMessage `json:"snapshot,omitempty" doc:"The state computed from all events below before, from which aggregates start. Any JSON value."`
 }
 
