@@ -76,7 +76,7 @@ type EffectInfo struct {
 	State   EffectState
 	Policy  EffectPolicy
 	Result  json.RawMessage
-	Since   time.Time
+	Since   time.Time // when it was begun
 }
 
 // EffectState is the state of an effect.

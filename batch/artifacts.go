@@ -30,8 +30,8 @@ type ArtifactStore interface {
 
 // Artifacts returns a part that gives an engine an artifact store. The engine assigns a prefix to each item of the
 // batches that it creates. If an item fails or is cancelled, the engine deletes the artifacts under its prefix. All
-// engines on a database must use the same store. An engine can have only one store. If you pass a second store or a nil
-// store, [holdfast.Open] returns [holdfast.ErrValidation].
+// engines on a database must use the same store. An engine can have only one store. If you pass a second store,
+// [holdfast.Open] returns [holdfast.ErrConflict]; if you pass a nil store, [holdfast.ErrValidation].
 func Artifacts(s ArtifactStore) holdfast.Part { return artifactsPart{s} }
 
 type artifactsPart struct{ store ArtifactStore }
@@ -39,8 +39,11 @@ type artifactsPart struct{ store ArtifactStore }
 // Register is called by [holdfast.Open].
 func (p artifactsPart) Register(_ context.Context, e *holdfast.Engine) error {
 	k := maintenanceOf(e)
-	if k.artifacts != nil || p.store == nil {
-		return fault.New(fault.Validation, "an engine can have only one artifact store, which must not be nil: pass batch.Artifacts to holdfast.Open only once")
+	if p.store == nil {
+		return fault.New(fault.Validation, "batch.Artifacts needs a store, got nil: pass one")
+	}
+	if k.artifacts != nil {
+		return fault.New(fault.Conflict, "an engine can have only one artifact store: pass batch.Artifacts to holdfast.Open only once")
 	}
 	k.artifacts, k.kinds.Artifacts = p.store, true
 	k.remote.DeleteArtifacts = p.store.Delete

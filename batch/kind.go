@@ -51,6 +51,7 @@ type Kind[I, O any] struct {
 	body func(context.Context, *Item[I]) (O, error)
 	undo func(context.Context, *Undone[I, O]) error
 	o    Options
+	bad  error // returned by Register
 
 	mu           sync.Mutex
 	maintenances []*maintenance // of the engines that have the kind
@@ -62,8 +63,14 @@ type Kind[I, O any] struct {
 // body may run more than once for an item, if it fails or its node crashes. Pass [Item.Operation], which is the same
 // for every attempt, to other systems as an idempotency key. The result of body is stored as JSON. When the context of
 // body ends, the engine does not wait for body to return, and discards its result.
+//
+// If body is nil or an option is out of range, [holdfast.Open] returns [holdfast.ErrValidation].
 func Define[I, O any](name string, body func(context.Context, *Item[I]) (O, error), o Options) *Kind[I, O] {
-	return &Kind[I, O]{name: name, body: body, o: o}
+	k := &Kind[I, O]{name: name, body: body, o: o}
+	if body == nil {
+		k.bad = fault.New(fault.Validation, "it has no function: pass one to Define")
+	}
+	return k
 }
 
 // Undo sets the function that undoes an item that was started and then failed or was cancelled: for example, f records
@@ -71,7 +78,9 @@ func Define[I, O any](name string, body func(context.Context, *Item[I]) (O, erro
 // retried until it returns nil. Until then, the batch does not end, and [Batch.Error] contains the error from f.
 // Writes added with [Undone.WriteTx] are committed only once.
 func (k *Kind[I, O]) Undo(f func(context.Context, *Undone[I, O]) error) *Kind[I, O] {
-	k.undo = f
+	if k.undo = f; f == nil {
+		k.bad = fault.New(fault.Validation, "Undo has no function: pass one, or omit Undo")
+	}
 	return k
 }
 
@@ -324,11 +333,8 @@ func (k *Kind[I, O]) Register(_ context.Context, e *holdfast.Engine) error {
 	if err := strictjson.Text("kind", k.name, events.MaxName); err != nil {
 		return err
 	}
-	if k.o.MaxWorkers < 0 || k.o.MaxConcurrency < 0 {
-		return fault.New(fault.Validation, "batch kind %q: MaxWorkers (%d) and MaxConcurrency (%d) must not be negative", k.name, k.o.MaxWorkers, k.o.MaxConcurrency)
-	}
-	if l := k.o.Lease; l != 0 && (l < time.Millisecond || l > 24*time.Hour) {
-		return fault.New(fault.Validation, "batch kind %q: Lease must be between 1ms and 24h, or 0 for the default, got %s", k.name, l)
+	if err := cmp.Or(k.bad, k.o.check()); err != nil {
+		return fmt.Errorf("batch kind %q: %w", k.name, err)
 	}
 	if strings.HasPrefix(k.name, "$") {
 		return fault.New(fault.Validation, "the name of batch kind %q is reserved: choose a name that does not begin with $", k.name)
@@ -347,12 +353,6 @@ func (k *Kind[I, O]) Register(_ context.Context, e *holdfast.Engine) error {
 	w := &batchengine.Worker{Engine: engine.Of(e), Hub: engine.Of(e).Hub(), Log: engine.Of(e).Log(), Name: engine.Of(e).Node(), Handlers: func() []string { return []string{k.name} },
 		Topics: []string{batchengine.Topic(k.name)}, MaxConcurrency: bodies, Lease: k.o.Lease, Body: k.do}
 	p := k.o.Retry
-	if p.Backoff < 0 || p.MaxBackoff < 0 || p.Multiplier < 0 || p.Multiplier > 0 && p.Multiplier < 1 {
-		return fault.New(fault.Validation, "batch kind %q: Backoff (%s) and MaxBackoff (%s) must not be negative, and Multiplier (%g) must be at least 1, or 0 for the default", k.name, p.Backoff, p.MaxBackoff, p.Multiplier)
-	}
-	if p.MaxBackoff > 0 && p.MaxBackoff < p.Backoff {
-		return fault.New(fault.Validation, "batch kind %q: MaxBackoff (%s) must not be less than Backoff (%s)", k.name, p.MaxBackoff, p.Backoff)
-	}
 	w.Backoff = func(n int64) time.Duration { return clock.Backoff(p.Backoff, p.Multiplier, p.MaxBackoff, n) }
 	e.Background(w.Run)
 	engine.Of(e).Serves(w.WorkKinds)
@@ -360,6 +360,32 @@ func (k *Kind[I, O]) Register(_ context.Context, e *holdfast.Engine) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.maintenances = append(k.maintenances, kp)
+	return nil
+}
+
+// check returns an error for options that are out of range.
+func (o Options) check() error {
+	p := o.Retry
+	switch {
+	case o.MaxWorkers < 0:
+		return fault.New(fault.Validation, "MaxWorkers must not be negative, got %d", o.MaxWorkers)
+	case o.MaxConcurrency < 0 || o.MaxConcurrency > batchengine.MaxConcurrency:
+		return fault.New(fault.Validation, "MaxConcurrency must be between 1 and %d, or 0 for the default, got %d", batchengine.MaxConcurrency, o.MaxConcurrency)
+	case p.MaxAttempts < 0 || p.MaxAttempts > batchengine.MaxAttempts:
+		return fault.New(fault.Validation, "MaxAttempts must be between 1 and %d, or 0 for the default, got %d", batchengine.MaxAttempts, p.MaxAttempts)
+	case o.MaxCrashes < 0 || o.MaxCrashes > batchengine.MaxAttempts:
+		return fault.New(fault.Validation, "MaxCrashes must be between 1 and %d, or 0 for the default, got %d", batchengine.MaxAttempts, o.MaxCrashes)
+	case o.Timeout != 0 && (o.Timeout < time.Millisecond || o.Timeout > batchengine.MaxTimeout):
+		return fault.New(fault.Validation, "Timeout must be between 1ms and %s, or 0 for the default, got %s", batchengine.MaxTimeout, o.Timeout)
+	case o.Lease != 0 && (o.Lease < time.Millisecond || o.Lease > 24*time.Hour):
+		return fault.New(fault.Validation, "Lease must be between 1ms and 24h, or 0 for the default, got %s", o.Lease)
+	case o.Cost < Free || o.Cost > batchengine.MaxCost:
+		return fault.New(fault.Validation, "Cost must be between 1 and %d, or Free, or 0 for none, got %d", int64(batchengine.MaxCost), o.Cost)
+	case p.Backoff < 0 || p.MaxBackoff < 0 || p.Multiplier < 0 || p.Multiplier > 0 && p.Multiplier < 1:
+		return fault.New(fault.Validation, "Backoff (%s) and MaxBackoff (%s) must not be negative, and Multiplier (%g) must be at least 1, or 0 for the default", p.Backoff, p.MaxBackoff, p.Multiplier)
+	case p.MaxBackoff > 0 && p.MaxBackoff < p.Backoff:
+		return fault.New(fault.Validation, "MaxBackoff (%s) must not be less than Backoff (%s)", p.MaxBackoff, p.Backoff)
+	}
 	return nil
 }
 

@@ -159,7 +159,7 @@ func New(o Options) *API {
 }
 
 // Register makes the engine serve the API: lifecycles that are published through it, handlers that are URLs, HTTP calls
-// of runs, and webhooks. [holdfast.Open] calls it. If SecretKeys are invalid, the error is [holdfast.ErrValidation]. An
+// of runs, and webhooks. [holdfast.Open] calls it. If SecretKeys or Rate are invalid, the error is [holdfast.ErrValidation]. An
 // engine may have several APIs if their SecretKeys, AllowPrivate and EntityTables are the same. The caller owns the engine and closes it
 // after the last request.
 func (a *API) Register(ctx context.Context, hf *holdfast.Engine) error {
@@ -167,6 +167,9 @@ func (a *API) Register(ctx context.Context, hf *holdfast.Engine) error {
 		return fault.New(fault.Conflict, "this API is already registered with an engine: create another one with httpapi.New")
 	}
 	o, e := a.o, engine.Of(hf)
+	if o.Rate < 0 {
+		return fault.New(fault.Validation, "Rate must not be negative, got %d: 0 means no limit", o.Rate)
+	}
 	if err := a.openBox(); err != nil {
 		return err
 	}

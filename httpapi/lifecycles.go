@@ -216,9 +216,7 @@ func readEntityHistory(c *call, in *historyIn) (wire.List[wire.Event], error) {
 			return nil, err
 		}
 		return l.History(ctx, c.doer(), in.ID, from, limit)
-	}, func(e events.Event) wire.Event {
-		return wire.Event{Stream: "$entity/" + in.Name + "/" + in.ID, Version: e.Version, Name: e.Name, Data: e.Data, Actor: e.Actor, At: shapes.At(e.At)}
-	}, func(e events.Event) string { return nextVersion(e.Version, false) })
+	}, shapes.Event, func(e events.Event) string { return nextVersion(e.Version, false) })
 }
 
 type fireIn struct {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/httpapi/internal/shapes"
 	"github.com/holdfast-go/holdfast/internal/events"
 	"github.com/holdfast-go/holdfast/internal/feed"
 	"github.com/holdfast-go/holdfast/internal/streamclose"
@@ -173,7 +174,7 @@ func searchEvents(c *call, in *searchEventsIn) (wire.List[wire.Event], error) {
 
 // foundEvent converts an event that a search found, with its position if the feed was searched.
 func foundEvent(f events.Found, inFeed bool) wire.Event {
-	e := wireEvent(f.Event)
+	e := shapes.Event(f.Event)
 	if inFeed {
 		e.Position = new(feed.Cursor(f.At))
 	}

@@ -79,7 +79,7 @@ func appendEvents(c *call, in *appendIn) (wire.Appended, error) {
 	all := make([]wire.Event, len(a.Events))
 	for i, e := range a.Events {
 		e.Stream, e.Version, e.At = a.Stream, last-int64(len(all))+1+int64(i), at
-		all[i] = wireEvent(e)
+		all[i] = shapes.Event(e)
 	}
 	c.w.Header().Set("Location", table.Base+"streams/"+url.PathEscape(in.Stream)+"/events")
 	return wire.Appended{Stream: in.Stream, LastVersion: last, Events: all}, nil
@@ -95,11 +95,6 @@ func orEmpty(data json.RawMessage) []byte {
 func eventOf(e stream.Event, position *string) wire.Event {
 	return wire.Event{Stream: e.Stream, Version: int64(e.Version), Position: position, Name: e.Name, Data: e.Data, Correlation: e.Correlation,
 		Causation: e.Causation, Actor: e.Actor, At: shapes.At(e.At)}
-}
-
-func wireEvent(e events.Event) wire.Event {
-	return wire.Event{Stream: e.Stream, Version: e.Version, Name: e.Name, Data: e.Data, Correlation: e.Correlation, Causation: e.Causation,
-		Actor: e.Actor, At: shapes.At(e.At)}
 }
 
 type readStreamIn struct {
@@ -165,7 +160,7 @@ func withPositions(c *call, name string, found []events.Event) ([]wire.Event, er
 	}
 	all := make([]wire.Event, len(found))
 	for i, e := range found {
-		all[i] = wireEvent(e)
+		all[i] = shapes.Event(e)
 		if at, ok := places[e.Version]; ok {
 			all[i].Position = new(feed.Cursor(at))
 		}

@@ -266,15 +266,12 @@ func snoozeTask(c *call, in *snoozeTaskIn) (wire.EndedTask, error) {
 	return endedTask(s.Snooze(c.ctx(), h, span(in.Body.DelayMs)))
 }
 
-// longestSnooze is the longest time for which work can be given back.
-const longestSnooze = 30 * 24 * time.Hour
-
 // checkDelay refuses a snooze for no time, or for too long.
 func checkDelay(ms wire.Millis) error {
-	if d := span(ms); d >= time.Millisecond && d <= longestSnooze {
+	if d := span(ms); d >= time.Millisecond && d <= lease.LongestSnooze {
 		return nil
 	}
-	return fault.New(fault.Validation, "delayMs must be between 1 and %d (30 days), got %d", longestSnooze.Milliseconds(), ms).With("pointer", "/delayMs")
+	return fault.New(fault.Validation, "delayMs must be between 1 and %d (30 days), got %d", lease.LongestSnooze.Milliseconds(), ms).With("pointer", "/delayMs")
 }
 
 type renewTaskIn struct {

@@ -98,7 +98,7 @@ func (c *call) timeline(from paged, stream string) (wire.List[wire.TimelineEntry
 	}, func(e timeline.Entry) (w wire.TimelineEntry) {
 		switch {
 		case e.Event != nil:
-			x := wireEvent(*e.Event)
+			x := shapes.Event(*e.Event)
 			w.Event = &x
 		case e.Refusal != nil:
 			x := refusalShape(*e.Refusal)

@@ -259,3 +259,22 @@ func TestALongListOfRefusalsIsWhole(t *testing.T) {
 		}
 	})
 }
+
+// TestTheOriginOfAnEntitysEvents verifies that the history of an entity has the correlation and the actor of its events.
+func TestTheOriginOfAnEntitysEvents(t *testing.T) {
+	jobs := lifecycle.MustParse[struct{}]([]byte(`{"workflow": "job", "owning_module": "m", "status_types": ["a", "b"], "initial_status": "a",
+		"steps": [{"step_id": 1, "step_key": "go", "status": "a", "successful_state": "b"}]}`))
+	eachTestAPI(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *testAPI) {
+		if _, err := jobs.Create(t.Context(), d.engine, "j", struct{}{}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := jobs.Fire(t.Context(), d.engine, "j", "go", "admin", lifecycle.Correlation("c-1"), lifecycle.By("ann")); err != nil {
+			t.Fatal(err)
+		}
+		var l wire.List[wire.Event]
+		d.want(d.ask("GET", "lifecycles/job/entities/j/history", nil, &l), 200, "")
+		if e := l.Items[len(l.Items)-1]; e.Correlation != "c-1" || e.Actor != "ann" || e.Stream != "$entity/job/j" {
+			t.Errorf("got %+v, want correlation c-1 and actor ann", e)
+		}
+	}, jobs)
+}

@@ -109,6 +109,6 @@ func (c *Claim[E]) EffectNotDone(ctx context.Context, name string, ordinal int) 
 }
 
 func (c *Claim[E]) effect(ctx context.Context, x remote.Effect) (holdfast.EffectInfo, error) {
-	state, err := c.inner.Effect(ctx, x)
+	state, err := c.inner.Journaled(ctx, x)
 	return publicEffect(state), err
 }

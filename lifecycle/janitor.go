@@ -2,6 +2,7 @@ package lifecycle
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
@@ -40,7 +41,16 @@ type Stuck struct {
 // for each module; the order of the parts does not matter.
 func ModuleJanitor(module string, by ...Janitor) holdfast.Part {
 	all := mapped(by, recovering)
-	return &moduleJanitor{engine.PreparedBy(func(e *engine.Engine) error { return lifecycleengine.CoverModule(e, module, all...) })}
+	return &moduleJanitor{engine.PreparedBy(func(e *engine.Engine) error {
+		if slices.Contains(by, nil) {
+			return noJanitor(module)
+		}
+		return lifecycleengine.CoverModule(e, module, all...)
+	})}
+}
+
+func noJanitor(of string) error {
+	return fault.New(fault.Validation, "a janitor of %q is nil: pass a janitor, or none for the standard one", of)
 }
 
 type moduleJanitor struct{ checked }

@@ -38,6 +38,7 @@ package lifecycle
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/engine"
@@ -80,8 +81,8 @@ func MustParse[E any](config []byte) *Lifecycle[E] {
 func (l *Lifecycle[E]) Name() string { return l.inner.Name() }
 
 // Action sets the function that executes a step. It runs without an open transaction: it writes to the database
-// through [Act.WriteTx], and performs external side effects through [holdfast.Effect]. If the name is empty or already
-// used, [holdfast.Open] returns [holdfast.ErrValidation].
+// through [Act.WriteTx], and performs external side effects through [holdfast.Effect]. If the name is empty or f is nil,
+// [holdfast.Open] returns [holdfast.ErrValidation]; if the name is already used, [holdfast.ErrConflict].
 func (l *Lifecycle[E]) Action(name string, f func(context.Context, *Act[E]) error, o ...HandlerOption) *Lifecycle[E] {
 	return l.handle("action", name, f, o)
 }
@@ -103,11 +104,10 @@ func (l *Lifecycle[E]) AfterEffect(name string, f func(context.Context, *Act[E])
 // RecoveredBy sets the janitors that recover claims left by crashes. Without arguments, it selects the standard
 // janitor. [ModuleJanitor] does the same for all lifecycles of a module.
 func (l *Lifecycle[E]) RecoveredBy(by ...Janitor) *Lifecycle[E] {
-	all := make([]lifecycleengine.Janitor, len(by))
-	for i, j := range by {
-		all[i] = recovering(j)
+	if slices.Contains(by, nil) {
+		l.bad = errors.Join(l.bad, noJanitor(l.Name()))
 	}
-	l.inner.Covered(all...)
+	l.inner.Covered(mapped(by, recovering)...)
 	return l
 }
 

@@ -28,16 +28,16 @@ func TestOriginsAndEffectsOfAClaim(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if x, err := c.BeginEffect(ctx, "mail", 0); err != nil || x.State != holdfast.EffectBegun {
+			if x, err := c.BeginEffect(ctx, "mail", 0); err != nil || x.State != holdfast.EffectBegun || x.Since.IsZero() || x.Policy != holdfast.EffectHold {
 				t.Errorf("begun: got %+v, %v", x, err)
 			}
-			if x, err := c.EffectDone(ctx, "mail", 0, nil); err != nil || x.State != holdfast.EffectDone || string(x.Result) != "null" {
+			if x, err := c.EffectDone(ctx, "mail", 0, nil); err != nil || x.State != holdfast.EffectDone || string(x.Result) != "null" || x.Since.IsZero() {
 				t.Errorf("done without a result: got %+v, %v", x, err)
 			}
 			if _, err := c.BeginEffect(ctx, "print", 0); err != nil {
 				t.Fatal(err)
 			}
-			if x, err := c.EffectNotDone(ctx, "print", 0); err != nil || x.State != holdfast.EffectNotDone {
+			if x, err := c.EffectNotDone(ctx, "print", 0); err != nil || x.State != holdfast.EffectNotDone || x.Since.IsZero() {
 				t.Errorf("not done: got %+v, %v", x, err)
 			}
 			if _, err := c.Settle(ctx, nil, nil); err != nil {

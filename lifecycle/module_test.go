@@ -35,7 +35,8 @@ func TestAModulesJanitorCoversItsLifecycles(t *testing.T) {
 		if text := fmt.Sprint(err); !strings.Contains(text, `"parcel"`) || strings.Contains(text, `"order"`) || strings.Contains(text, `"refund"`) {
 			t.Errorf("got %q, want only the lifecycle parcel", text)
 		}
-		testkit.WantCode(t, open(lifecycle.ModuleJanitor("billing", j), lifecycle.ModuleJanitor("billing")), fault.Validation)
+		testkit.WantCode(t, open(lifecycle.ModuleJanitor("billing", j), lifecycle.ModuleJanitor("billing")), fault.Conflict)
+		testkit.WantCode(t, open(lifecycle.ModuleJanitor("billing", nil)), fault.Validation)
 		testkit.WantCode(t, open(lifecycle.ModuleJanitor("")), fault.Validation)
 		testkit.WantCode(t, open(first.l, lifecycle.ModuleJanitor("billing", &partialCleaner{covers: []string{"closing"}})), fault.Validation)
 		if err := open(stranger.l, lifecycle.ModuleJanitor("post")); err != nil {

@@ -28,6 +28,9 @@ func (l *Lifecycle[E]) handle(kind, name string, f func(context.Context, *Act[E]
 			l.bad = errors.Join(l.bad, fmt.Errorf("handler %q: %w", name, o.err))
 		}
 	}
+	if f == nil {
+		l.bad = errors.Join(l.bad, fault.New(fault.Validation, "handler %q has no function: pass one", name))
+	}
 	l.inner.Handle(kind, name, run(f), d)
 	return l
 }

@@ -45,7 +45,7 @@ type CallResponse struct {
 func Calls(c Caller) holdfast.Part {
 	return part(func(e *holdfast.Engine) error {
 		if c == nil {
-			return fault.New(fault.Validation, "run.Calls needs a Caller, got nil")
+			return fault.New(fault.Validation, "run.Calls needs a caller, got nil: pass one, such as httpcall.With of an HTTP client")
 		}
 		serviceOf(engine.Of(e)).replace(runengine.CallHandler, &handler{body: callBody{c}.call})
 		serviceOf(engine.Of(e)).start()

@@ -133,8 +133,9 @@ func (d *Definition) JSON() json.RawMessage { return d.def.JSON() }
 
 // Handle sets the function of a handler that the tasks of the definition refer to by name, and
 // returns the definition. Its options are the safety ([Idempotent] and the others), [RecordBehind], [OnUnknownRetry] and
-// [Timeout]; the definition itself sets everything else. If it is called with another option, or twice for
-// one name, or if no task has the handler, [holdfast.Open] and [Definition.Start] return [holdfast.ErrValidation].
+// [Timeout]; the definition itself sets everything else. If it is called with another option or without a function, or if no
+// task has the handler, [holdfast.Open] and [Definition.Start] return [holdfast.ErrValidation]; if it is called twice for one name,
+// [holdfast.ErrConflict].
 func Handle[I, O any](d *Definition, name string, f func(context.Context, I) (O, error), o ...StepOption) *Definition {
 	s := made(Step{own: &handler{body: bodyOf(f)}}, o)
 	twice := d.handlers[name] != nil
@@ -150,7 +151,7 @@ func Handle[I, O any](d *Definition, name string, f func(context.Context, I) (O,
 	case s.own.Timeout < 0 || s.own.Timeout > 24*time.Hour:
 		d.bad = fault.New(fault.Validation, "handler %q: Timeout must be between 0 and 24h, got %s", name, s.own.Timeout)
 	case twice:
-		d.bad = fault.New(fault.Validation, "definition %s: handler %q has two functions: call Handle once for each name", d.ID(), name)
+		d.bad = fault.New(fault.Conflict, "definition %s: handler %q has two functions: call Handle once for each name", d.ID(), name)
 	case !slices.Contains(d.def.Handlers(), name):
 		d.bad = fault.New(fault.Validation, "definition %s has no step with handler %q", d.ID(), name)
 	}
@@ -217,6 +218,9 @@ func Fire(name, lifecycle, entity, step, requester string, o ...StepOption) Step
 func made(s Step, o []StepOption) Step {
 	for _, option := range o {
 		option.set(&s)
+	}
+	if s.own != nil && s.own.body == nil && s.bad == nil {
+		s.bad = fault.New(fault.Validation, "it has no function: pass one")
 	}
 	if s.own != nil {
 		s.own.Safety, s.own.Unknown, s.own.Timeout, s.own.Behind = s.spec.Safety, s.spec.OnUnknown, s.spec.Timeout, s.behind
@@ -293,7 +297,8 @@ func (s *Step) encoded(what string, v any) workflow.Value {
 	return data
 }
 
-// Header adds a header to a [Call].
+// Header adds a header to a [Call]. Idempotency-Key and Host are refused: the key is the operation of the step, and the host is
+// that of the URL.
 func Header(name, value string) StepOption {
 	return StepOption{func(s *Step) {
 		all := maps.Clone(s.spec.Headers)

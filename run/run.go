@@ -469,8 +469,11 @@ func outside(what string) error {
 	return fault.New(fault.Validation, "%s was called outside a task: call it inside a task, with the task's context", what)
 }
 
-// bodyOf makes a step's body from a function.
+// bodyOf makes a step's body from a function, or nil from none.
 func bodyOf[I, O any](f func(context.Context, I) (O, error)) runengine.Body {
+	if f == nil {
+		return nil
+	}
 	return func(ctx context.Context, l *runengine.ClaimedStep) (runengine.Done, error) {
 		var input I
 		if err := json.Unmarshal(l.Step.Input, &input); err != nil {

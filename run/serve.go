@@ -31,6 +31,7 @@ type service struct {
 	once sync.Once
 
 	mu       sync.Mutex
+	defined  map[string]bool // the definitions of the program, by id
 	handlers map[string]*handler
 	known    map[string]runengine.Handled // settings of the handlers; copied on write, never changed
 }
@@ -40,7 +41,7 @@ type serviceKey struct{}
 func serviceOf(e *engine.Engine) *service {
 	local := runengine.LocalOf(e)
 	return e.Shared(serviceKey{}, func() any {
-		k := &service{engine: e, Local: local, handlers: make(map[string]*handler), known: make(map[string]runengine.Handled)}
+		k := &service{engine: e, Local: local, defined: make(map[string]bool), handlers: make(map[string]*handler), known: make(map[string]runengine.Handled)}
 		k.Executor.Later, k.Handled = k.later, k.all
 		k.Worker = &runengine.Worker{Engine: e, Executor: k.Executor, Hub: e.Hub(), Log: e.Log(), Name: e.Node(), Handlers: k.all, Ticks: true,
 			Topics: []string{runengine.Topic(""), runengine.Made}, Body: k.body, MaxConcurrency: parallel}
@@ -162,12 +163,23 @@ func (k *service) all() map[string]runengine.Handled {
 	return k.known
 }
 
+// define adds a definition of the program, once.
+func (k *service) define(id string) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.defined[id] {
+		return fault.New(fault.Conflict, "definition %q is registered twice: register it only once, or use another version", id)
+	}
+	k.defined[id] = true
+	return nil
+}
+
 // add registers a handler. For a second handler under the same name it returns
 // [fault.Conflict].
 func (k *service) add(name string, h *handler) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.handlers[name] != nil && k.handlers[name] != h {
+	if k.handlers[name] != nil {
 		return fault.New(fault.Conflict, "run handler %q is registered twice: register it only once", name)
 	}
 	k.handlers[name] = h
@@ -206,13 +218,16 @@ func (k *service) body(ctx context.Context, l *runengine.ClaimedStep) (runengine
 }
 
 // Register is called by [holdfast.Open]. The engine then runs the steps of the definition, and also handles waits,
-// signals and decisions. Register returns an error if the definition is invalid, or if a handler of the same name
-// already exists ([holdfast.ErrConflict]).
+// signals and decisions. Register returns an error if the definition is invalid, or if the engine already has this definition or a
+// handler of the same name ([holdfast.ErrConflict]).
 func (d *Definition) Register(_ context.Context, e *holdfast.Engine) error {
 	if d.bad != nil {
 		return fmt.Errorf("definition %s: %w", d.ID(), d.bad)
 	}
 	k := serviceOf(engine.Of(e))
+	if err := k.define(d.ID()); err != nil {
+		return err
+	}
 	for name, h := range d.handlers {
 		if err := k.add(name, h); err != nil {
 			return err

@@ -43,10 +43,14 @@ type SnapshotOption struct{ state json.RawMessage }
 
 // Snapshot sets the state, as JSON, that replaces the removed events, and from which aggregates are loaded. A restart requires
 // it: its "$snapshot" event has this data. For [Truncate], the state must include exactly the events below the version;
-// [Aggregate.Truncate] computes it. For a restart and for Truncate, an empty state is [holdfast.ErrValidation].
+// [Aggregate.Truncate] computes it. An empty state is [holdfast.ErrValidation].
 func Snapshot(state json.RawMessage) SnapshotOption { return SnapshotOption{state} }
 
-func (s SnapshotOption) close(o *closeOptions) { o.Snapshot = s.state }
+func (s SnapshotOption) close(o *closeOptions) {
+	if o.Snapshot = s.state; len(s.state) == 0 {
+		o.bad = fault.New(fault.Validation, "Snapshot has no state: pass one, or omit Snapshot")
+	}
+}
 
 func (s SnapshotOption) truncate(o *truncateOptions) { o.snapshot, o.given = s.state, true }
 

@@ -78,6 +78,14 @@ func TestCloseWants(t *testing.T) {
 		if _, err := stream.Close(ctx, hf, "s", stream.Tombstone, stream.Export(nil)); !errors.Is(err, holdfast.ErrValidation) {
 			t.Errorf("export without a function: got %v, want ErrValidation", err)
 		}
+		for _, mode := range []stream.CloseMode{stream.Archive, stream.Tombstone, stream.Restart} {
+			if _, err := stream.Close(ctx, hf, "s", mode, stream.Snapshot(nil), stream.ExpectVersion(1)); !errors.Is(err, holdfast.ErrValidation) {
+				t.Errorf("%s with a snapshot that is nil: got %v, want ErrValidation", mode, err)
+			}
+		}
+		if err := stream.Truncate(ctx, hf, "s", 1, stream.Snapshot(nil)); !errors.Is(err, holdfast.ErrValidation) {
+			t.Errorf("truncate with a snapshot that is nil: got %v, want ErrValidation", err)
+		}
 		for range 2 {
 			if got, err := stream.Close(ctx, hf, "s", stream.Restart, o, stream.ExpectVersion(1)); err != nil || got != (stream.Closed{Stream: "s", Mode: stream.Restart, First: 2, Last: 2}) {
 				t.Errorf("close returned %+v, %v", got, err)

@@ -27,6 +27,9 @@ func Project(name string, sel Select, apply func(context.Context, holdfast.Tx, E
 		d.WriteTx(func(ctx context.Context, tx holdfast.Tx) error { return apply(ctx, tx, d.Event) })
 		return nil
 	}
+	if apply == nil || clear == nil {
+		body = nil // Register refuses it
+	}
 	return &Projection{reaction: reaction{name: name, sel: sel, body: body, o: o}, clear: clear}
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/events"
+	"github.com/holdfast-go/holdfast/internal/lease"
 	"github.com/holdfast-go/holdfast/internal/reactions"
 	"github.com/holdfast-go/holdfast/internal/store"
 )
@@ -89,8 +90,14 @@ func (d *Delivery) WriteTx(f func(context.Context, holdfast.Tx) error) {
 }
 
 // Snooze returns an error for the function of a reaction to return. The event is then delivered again after the given
-// time, and no failure is counted.
-func Snooze(after time.Duration) error { return &reactions.Snoozed{After: after} }
+// time, and no failure is counted. The time must be between 1ms and 30 days. For any other, Snooze returns
+// [holdfast.ErrValidation], which counts as a failure.
+func Snooze(after time.Duration) error {
+	if after < time.Millisecond || after > lease.LongestSnooze {
+		return fault.New(fault.Validation, "a snooze must be between 1ms and %s, got %s", lease.LongestSnooze, after)
+	}
+	return &reactions.Snoozed{After: after}
+}
 
 // React returns a reaction, which calls f for every event that sel selects, in the order of each stream. A reaction
 // begins with the oldest stored event or, with o.FromNow, with the first event after its registration. Pass the
@@ -141,6 +148,8 @@ func (r *reaction) check() error {
 	p := r.o.Retry
 	ofHistories := strings.HasPrefix(r.sel.Pattern, reactions.Own)
 	switch {
+	case r.body == nil:
+		return fault.New(fault.Validation, "reaction %q has no function: pass one", r.name)
 	case r.sel.Source != "" && r.sel.Source != Events && r.sel.Source != Histories:
 		return fault.New(fault.Validation, "reaction %q: Source must be Events or Histories, got %q", r.name, r.sel.Source)
 	case r.sel.Source == Histories && r.sel.Pattern != "" && !ofHistories:

@@ -35,6 +35,8 @@ const (
 	MaxCrashes = 5
 	// Timeout is the maximum time that a lease is renewed.
 	Timeout = 15 * time.Minute
+	// LongestSnooze is the longest time for which work can be given back.
+	LongestSnooze = 30 * 24 * time.Hour
 )
 
 // LostPause returns the pause after the n-th consecutive lost hand-out: none at first, then up to 1, 3, 7, 15

@@ -281,6 +281,21 @@ func (c *Claim) Effect(ctx context.Context, x remote.Effect) (Effect, error) {
 	return Effect{Name: x.Name, Ordinal: x.Ordinal, Key: s.Key, State: s.State, Policy: string(policy), Result: s.Result}, err
 }
 
+// Journaled is [Claim.Effect], and returns the effect as the journal has it, with its policy and the time of its begin.
+func (c *Claim) Journaled(ctx context.Context, x remote.Effect) (Effect, error) {
+	e, err := c.Effect(ctx, x)
+	if err != nil {
+		return e, err
+	}
+	journal, err := effects.List(ctx, c.t.engine, c.t.at, c.Operation())
+	for _, y := range journal {
+		if y.Name == x.Name && y.Ordinal == x.Ordinal {
+			e.Policy, e.Since = string(y.Policy), y.BegunAt
+		}
+	}
+	return e, err
+}
+
 // effect journals an effect of a body that runs elsewhere.
 func (t *attempt) effect(ctx context.Context, p effects.Policy, x remote.Effect) (remote.EffectState, error) {
 	if len(x.Result) > 0 {

@@ -139,8 +139,12 @@ type handler struct {
 type body func(context.Context, *work) error
 
 func (c *Lifecycle) add(kind, name string, b body, d Declared) {
-	if c.handlers[name] != nil || name == "" {
-		c.bad = fault.New(fault.Validation, "lifecycle %q: handler %q is registered twice or has an empty name: give each handler its own name", c.config.Workflow, name)
+	if name == "" {
+		c.bad = fault.New(fault.Validation, "lifecycle %q: a handler has an empty name: give each handler its own name", c.config.Workflow)
+		return
+	}
+	if c.handlers[name] != nil {
+		c.bad = fault.New(fault.Conflict, "lifecycle %q: handler %q is registered twice: give each handler its own name", c.config.Workflow, name)
 		return
 	}
 	if d.Timeout < 0 {

@@ -49,8 +49,11 @@ func SetStuckAfter(e *engine.Engine, d time.Duration) { registryOf(e).stuckAfter
 // standard janitor if none is given.
 func CoverModule(e *engine.Engine, module string, by ...Janitor) error {
 	modules := registryOf(e).modules
-	if _, taken := modules[module]; taken || module == "" {
-		return fault.New(fault.Validation, "module %q has two janitors or an empty name: register one janitor for each module", module)
+	if module == "" {
+		return fault.New(fault.Validation, "the name of a module with a janitor is empty: name the module")
+	}
+	if _, taken := modules[module]; taken {
+		return fault.New(fault.Conflict, "module %q is registered with janitors twice: register all of its janitors at once", module)
 	}
 	modules[module] = Coverage{Standard: len(by) == 0, Janitors: by}
 	return nil

@@ -3,6 +3,7 @@ package workflow
 import (
 	"cmp"
 	"maps"
+	"net/http"
 	"net/url"
 	"regexp"
 	"slices"
@@ -139,6 +140,12 @@ func (l *linter) http(i int, s *Step) {
 }
 
 func (l *linter) header(path, name string, v Value) {
+	switch http.CanonicalHeaderKey(name) {
+	case "Idempotency-Key":
+		l.Refuse("D7", path, "the header %s is the operation of the step, which is the same for each attempt: remove it", configdoc.Show(name))
+	case "Host":
+		l.Refuse("D7", path, "the header %s is the host of the url: remove it", configdoc.Show(name))
+	}
 	if !headerName.MatchString(name) {
 		l.Refuse("D7", path, "%s is not a valid header name: correct it", configdoc.Show(name))
 	}

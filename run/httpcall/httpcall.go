@@ -20,8 +20,13 @@ import (
 // With returns a [run.Caller] that calls through client. The client decides which addresses may be called. If others
 // write the definitions, use a client whose transport reaches only permitted addresses; an error of the transport that is
 // [holdfast.NotDone] means that nothing was sent. A response body of more than 1
-// MiB is an error.
-func With(client *http.Client) run.Caller { return caller{client} }
+// MiB is an error. With a nil client, [holdfast.Open] returns [holdfast.ErrValidation].
+func With(client *http.Client) run.Caller {
+	if client == nil {
+		return nil // run.Calls refuses it
+	}
+	return caller{client}
+}
 
 type caller struct{ client *http.Client }
 

@@ -1,0 +1,118 @@
+package holdfast_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/batch"
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/httpapi"
+	"github.com/holdfast-go/holdfast/lifecycle"
+	"github.com/holdfast-go/holdfast/run"
+	"github.com/holdfast-go/holdfast/run/httpcall"
+	"github.com/holdfast-go/holdfast/scope"
+	"github.com/holdfast-go/holdfast/stream"
+)
+
+// TestDeclarationsThatCannotWork verifies that Open refuses a part without a function and an option that is out of range, both with
+// VALIDATION, and a name that is declared twice with CONFLICT.
+func TestDeclarationsThatCannotWork(t *testing.T) {
+	type none = struct{}
+	type act = func(context.Context, *lifecycle.Act[none]) error
+	bill := func() *lifecycle.Lifecycle[none] {
+		return lifecycle.MustParse[none]([]byte(`{"workflow": "bill", "owning_module": "billing", "initial_status": "open", "status_types": ["open", "closed"],
+			"steps": [{"step_id": 1, "step_key": "close", "status": "open", "successful_state": "closed", "action": "Act", "validation": "Check", "success_after_effect": "Mail"}]}`))
+	}
+	handled := func(a, v, m act) *lifecycle.Lifecycle[none] {
+		return bill().Action("Act", a, lifecycle.Idempotent()).Validation("Check", v).AfterEffect("Mail", m)
+	}
+	acts := act(func(context.Context, *lifecycle.Act[none]) error { return nil })
+	task := func(context.Context, any) (int, error) { return 0, nil }
+	item := func(context.Context, *batch.Item[int]) (int, error) { return 0, nil }
+	react := func(context.Context, *stream.Delivery) error { return nil }
+	apply := func(context.Context, holdfast.Tx, stream.Event) error { return nil }
+	clean := func(context.Context, holdfast.Tx) error { return nil }
+	kind := func(o batch.Options) holdfast.Part { return batch.Define("k", item, o) }
+	waits := func() holdfast.Part { return run.Define("waits", "1", run.Wait("nap", time.Hour)) }
+	named := func() *run.Definition {
+		return run.MustParse([]byte(`{"name": "named", "version": "1", "steps": [{"name": "a", "type": "task", "handler": "H"}]}`))
+	}
+	files, err := batch.FileStore(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	header := func(name string) holdfast.Part {
+		return run.Define("call", "1", run.Call("c", "GET", "http://localhost", run.Header(name, "x")))
+	}
+	parts := func(all ...holdfast.Part) []holdfast.Part { return all }
+	for code, cases := range map[fault.Code]map[string][]holdfast.Part{
+		"": {
+			"what works": parts(handled(acts, acts, acts), run.Define("d", "1", run.Task("t", task)), run.Handle(named(), "H", task), kind(batch.Options{}), stream.React("r", stream.Select{}, react, stream.Options{}),
+				stream.Project("p", stream.Select{}, apply, clean, stream.Options{}), waits(), header("X-Key"), batch.Artifacts(files)),
+		},
+		fault.Validation: {
+			"Task without a function":           parts(run.Define("d", "1", run.Task[any, int]("t", nil))),
+			"Handle without a function":         parts(run.Handle[any, int](named(), "H", nil)),
+			"Define without a function":         parts(batch.Define[int, int]("k", nil, batch.Options{})),
+			"Undo without a function":           parts(batch.Define("k", item, batch.Options{}).Undo(nil)),
+			"React without a function":          parts(stream.React("r", stream.Select{}, nil, stream.Options{})),
+			"Project without apply":             parts(stream.Project("p", stream.Select{}, nil, clean, stream.Options{})),
+			"Project without clear":             parts(stream.Project("p", stream.Select{}, apply, nil, stream.Options{})),
+			"Action without a function":         parts(handled(nil, acts, acts)),
+			"Validation without a function":     parts(handled(acts, nil, acts)),
+			"AfterEffect without a function":    parts(handled(acts, acts, nil)),
+			"RecoveredBy without a janitor":     parts(handled(acts, acts, acts).RecoveredBy(nil)),
+			"httpcall without a client":         parts(run.Calls(httpcall.With(nil))),
+			"Artifacts without a store":         parts(batch.Artifacts(nil)),
+			"MaxConcurrency is out of range":    parts(kind(batch.Options{MaxConcurrency: 1 << 30})),
+			"MaxAttempts is out of range":       parts(kind(batch.Options{Retry: holdfast.RetryPolicy{MaxAttempts: 1 << 30}})),
+			"MaxAttempts is negative":           parts(kind(batch.Options{Retry: holdfast.RetryPolicy{MaxAttempts: -1}})),
+			"MaxCrashes is out of range":        parts(kind(batch.Options{MaxCrashes: 1 << 30})),
+			"Timeout is out of range":           parts(kind(batch.Options{Timeout: 1 << 62})),
+			"Timeout is negative":               parts(kind(batch.Options{Timeout: -time.Second})),
+			"Cost is out of range":              parts(kind(batch.Options{Cost: 1 << 62})),
+			"Cost is negative":                  parts(kind(batch.Options{Cost: -2})),
+			"header Idempotency-Key":            parts(header("Idempotency-Key")),
+			"header idempotency-key":            parts(header("idempotency-key")),
+			"header Host":                       parts(header("host")),
+			"Rate is negative":                  parts(httpapi.New(httpapi.Options{Rate: -1})),
+			"ModuleJanitor without a module":    parts(lifecycle.ModuleJanitor("")),
+			"ModuleJanitor without the janitor": parts(lifecycle.ModuleJanitor("m", nil)),
+		},
+		fault.Conflict: {
+			"a lifecycle":                    parts(handled(acts, acts, acts), handled(acts, acts, acts)),
+			"a handler":                      parts(handled(acts, acts, acts).Action("Act", acts)),
+			"a module":                       parts(lifecycle.ModuleJanitor("m"), lifecycle.ModuleJanitor("m")),
+			"a definition":                   parts(run.Define("d", "1", run.Task("t", task)), run.Define("d", "1", run.Task("t", task))),
+			"a definition without functions": parts(waits(), waits()),
+			"a handler of a definition":      parts(run.Handle(run.Handle(named(), "H", task), "H", task)),
+			"a batch kind":                   parts(kind(batch.Options{}), kind(batch.Options{})),
+			"a reaction":                     parts(stream.React("r", stream.Select{}, react, stream.Options{}), stream.React("r", stream.Select{}, react, stream.Options{})),
+			"a projection":                   parts(stream.React("r", stream.Select{}, react, stream.Options{}), stream.Project("r", stream.Select{}, apply, clean, stream.Options{})),
+			"a scope kind":                   parts(scope.Kinds(scope.Kind{Name: "k"}, scope.Kind{Name: "k"})),
+			"an artifact store":              parts(batch.Artifacts(files), batch.Artifacts(files)),
+		},
+	} {
+		for about, all := range cases {
+			hf, err := holdfast.Open(t.Context(), holdfasttest.At(holdfasttest.SQLite(t)), holdfast.Config{}, all...)
+			if err == nil {
+				_ = hf.Close()
+			}
+			if fault.CodeOf(err) != code {
+				t.Errorf("%s: got error %v, want %q", about, err, fmt.Sprint(code))
+			}
+		}
+	}
+	for _, after := range []time.Duration{-time.Second, 0, time.Microsecond, 31 * 24 * time.Hour} {
+		if err := stream.Snooze(after); fault.CodeOf(err) != fault.Validation {
+			t.Errorf("snooze for %s: got %v, want a validation error", after, err)
+		}
+	}
+	if err := stream.Snooze(30 * 24 * time.Hour); fault.CodeOf(err) == fault.Validation {
+		t.Errorf("snooze for 30 days: got %v", err)
+	}
+}
