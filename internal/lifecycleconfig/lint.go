@@ -34,8 +34,9 @@ const DefaultTimeout = 15 * time.Minute
 //	R13  a journaled or opaque action is claimed
 //	R14  the claim outlasts the action
 //	R15  names and statuses are valid
-//	worker  a step whose action or validation is run by workers is claimed
 //	R16  after_effects names after-effects, and their delivery options are valid
+//
+// The rule "worker" requires a claim for a step whose action or validation is run by workers.
 //
 // Warnings point to valid but suspicious configs:
 //

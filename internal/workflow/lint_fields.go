@@ -3,7 +3,6 @@ package workflow
 import (
 	"cmp"
 	"maps"
-	"net/http"
 	"net/url"
 	"regexp"
 	"slices"
@@ -140,10 +139,10 @@ func (l *linter) http(i int, s *Step) {
 }
 
 func (l *linter) header(path, name string, v Value) {
-	switch http.CanonicalHeaderKey(name) {
-	case "Idempotency-Key":
+	switch strings.ToLower(name) {
+	case "idempotency-key":
 		l.Refuse("D7", path, "the header %s is the operation of the step, which is the same for each attempt: remove it", configdoc.Show(name))
-	case "Host":
+	case "host":
 		l.Refuse("D7", path, "the header %s is the host of the url: remove it", configdoc.Show(name))
 	}
 	if !headerName.MatchString(name) {

@@ -92,6 +92,8 @@ func TestRules(t *testing.T) {
 		{"D7", "/steps/0/method", definition("name: h, type: http, url: 'https://a.b/', method: PUT"), definition("name: h, type: http, url: 'https://a.b/', method: put")},
 		{"D7", "/steps/0/url", definition("name: h, type: http, url: =input.url"), definition("name: h, type: http, url: a.b/c")},
 		{"D7", "/steps/0/url", definition("name: h, type: http, url: 'http://a'"), definition("name: h, type: http, url: 7")},
+		{"D7", "/steps/0/headers/idempotency-key", definition("name: h, type: http, url: 'http://a', headers: {key: b}"), definition("name: h, type: http, url: 'http://a', headers: {idempotency-key: b}")},
+		{"D7", "/steps/0/headers/Host", definition("name: h, type: http, url: 'http://a', headers: {X-Host: b}"), definition("name: h, type: http, url: 'http://a', headers: {Host: b}")},
 		{"D7", "/steps/0/headers/X A", definition("name: h, type: http, url: 'http://a', headers: {X-A: 7}"), definition("name: h, type: http, url: 'http://a', headers: {X A: b}")},
 		{"D7", "/steps/0/headers/X-A", definition("name: h, type: http, url: 'http://a', headers: {X-A: b}"), definition("name: h, type: http, url: 'http://a', headers: {X-A: \"a\\nb\"}")},
 		{"D7", "/steps/0/headers/X-A", definition("name: h, type: http, url: 'http://a', headers: {}"), definition("name: h, type: http, url: 'http://a', headers: {X-A: [b]}")},
