@@ -645,6 +645,7 @@ func TestGoodAnswersFitTheDocument(t *testing.T) {
 	good("getStream", "streams/s", nil, nil)
 	good("listStreams", "streams", nil, nil)
 	good("searchEvents", "events/search?stream=s", nil, nil)
+	good("appendEvents", "streams/s/events", exampleBodies["appendEvents"], nil)
 	good("truncateStream", "streams/s/truncate", exampleBodies["truncateStream"], nil)
 	good("closeStream", "streams/s/close", exampleBodies["closeStream"], nil)
 }

@@ -231,12 +231,13 @@ func TestARetryPolicy(t *testing.T) {
 		})
 	}
 	t.Run("refused", func(t *testing.T) {
+		act := func(context.Context, *lifecycle.Act[bill]) error { return nil }
 		fxEach(t, func(w *fxWorld) {
 			for why, p := range map[string]*fxPost{
 				"only one":     newFxPostOf(w, strings.Replace(fxAfterConfig, `"steps"`, config, 1), lifecycle.WithRetry(policy)),
 				"MaxAttempts":  newFxPost(w, lifecycle.WithRetry(holdfast.RetryPolicy{MaxAttempts: -1})),
 				"backoff":      newFxPost(w, lifecycle.WithRetry(holdfast.RetryPolicy{Backoff: time.Hour, MaxBackoff: time.Second})),
-				"after-effect": {l: lifecycle.MustParse[bill]([]byte(invoices)).RecoveredBy().Action("Act", nil).Action("Brief", nil).Validation("May", nil, lifecycle.SkipMissing())},
+				"after-effect": {l: lifecycle.MustParse[bill]([]byte(invoices)).RecoveredBy().Action("Act", act).Action("Brief", act).Validation("May", act, lifecycle.SkipMissing())},
 			} {
 				if err := p.l.Register(w.Context(), w.e); !errors.Is(err, fault.Of(fault.Validation)) || !strings.Contains(err.Error(), why) {
 					w.Errorf("got %v, want a validation error with %q", err, why)

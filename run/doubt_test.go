@@ -610,8 +610,12 @@ func TestOptionsWithoutEffect(t *testing.T) {
 	good.Retention(time.Hour)
 	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
 		for name, def := range bad {
-			if _, _, err := def.Start(t.Context(), e, 1); !errors.Is(err, holdfast.ErrValidation) {
-				t.Errorf("%s: got %v, want ErrValidation", name, err)
+			want := holdfast.ErrValidation
+			if name == "a handler twice" {
+				want = holdfast.ErrConflict
+			}
+			if _, _, err := def.Start(t.Context(), e, 1); !errors.Is(err, want) {
+				t.Errorf("%s: got %v, want %v", name, err, want)
 			}
 		}
 		b := newBench(t, e, good)
