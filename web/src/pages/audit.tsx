@@ -2,6 +2,7 @@
 import type { AuditEntry } from "../api.gen";
 import { query } from "../core/api";
 import { useGet, usePages } from "../core/data";
+import { short } from "../core/format";
 import { params, segments, setParams } from "../core/router";
 import { Button, Empty, Facts, Failure, Icon, Id, Loading, Notice, Panel, Time, useTitle } from "../ui/basic";
 import { curlEntry, Menu } from "../ui/dialog";
@@ -23,7 +24,7 @@ export function Audit() {
   const rows = usePages<AuditEntry>("/audit" + query(f));
   const found = id === undefined ? undefined : rows.value.value?.find(e => e.id === id);
   const clear = () => setParams({ actor: "", action: "", subject: "", since: "", until: "", range: "" });
-  return <Split bar={<><h1>Audit log</h1><Search name="action" label="Action, such as key.create" /><Search name="actor" label="Actor" /><Search name="subject" label="Subject, such as handler/mail" /><Range /><DateFilter name="since" label="From" /><DateFilter name="until" label="Until" />
+  return <Split bar={<><h1>Audit log</h1><Search name="action" label="Action, such as key.create" /><Search name="actor" label="Actor" /><Search name="subject" label="Subject, such as handler/mail" /><Range />{id === undefined && <><DateFilter name="since" label="From" /><DateFilter name="until" label="Until" /></>}
       {filtered && <Button class="quiet" onClick={clear}>Clear</Button>}<span class="grow" /><Button icon="refresh" onClick={rows.reload}>Reload</Button>
       <a class="button" download="audit.ndjson" href={"/api/v1/audit" + query({ ...f, format: "ndjson" })}><Icon name="down" />Export</a><Menu label="More" entries={[curlEntry("GET", "/audit" + query(f)), { ...curlEntry("GET", "/audit" + query({ ...f, format: "ndjson" })), label: "Copy the export as curl" }]} /></>}
     list={<Table label="Audit log" rows={rows} id={e => e.id} href={page} current={id}
@@ -36,7 +37,7 @@ export function Audit() {
 
 function Subject({ of }: { of: string }) {
   const href = auditSubject(of);
-  return href ? <a class="link" href={href}>{of}</a> : <>{of}</>;
+  return href ? <a class="link" href={href} title={of}>{short(of, 28)}</a> : <span title={of}>{short(of, 28)}</span>;
 }
 
 /** summary names the fields that changed. */
@@ -53,7 +54,7 @@ function summary(e: AuditEntry): string {
 function Entry({ e }: { e: AuditEntry }) {
   const both = e.before !== undefined && e.after !== undefined && e.before !== null && e.after !== null;
   return <Detail title={e.action} close="/audit">
-    <Panel title="Action"><Facts of={[["Subject", <Subject of={e.subject} />], ["Actor", <Actor of={e.actor} none="a program without a name" />], ["At", <Time at={e.at} />], ["Request", e.requestId.startsWith("bulk:") ? <a class="link" href={"/bulk/" + e.requestId.slice(5)}>{e.requestId}</a> : e.requestId ? <Id id={e.requestId} most={40} /> : undefined], ["Id", <Id id={e.id} most={40} />]]} /></Panel>
+    <Panel title="Action"><Facts of={[["Subject", auditSubject(e.subject) ? <a class="link" href={auditSubject(e.subject)}>{e.subject}</a> : e.subject], ["Actor", <Actor of={e.actor} none="a program without a name" />], ["At", <Time at={e.at} />], ["Request", e.requestId.startsWith("bulk:") ? <a class="link" href={"/bulk/" + e.requestId.slice(5)}>{e.requestId}</a> : e.requestId ? <Id id={e.requestId} most={40} /> : undefined], ["Id", <Id id={e.id} most={40} />]]} /></Panel>
     <Panel title={both ? "Before and after" : e.after !== undefined ? "After" : "Before"}>{e.before === undefined && e.after === undefined ? <p class="muted">The entry has no documents.</p> : <Diff before={e.before} after={e.after} label="Before and after" />}</Panel>
     <Panel title="Look further"><ul class="stack tight"><li><a class="link" href={"/audit?subject=" + encodeURIComponent(e.subject)}>Everything about {e.subject}</a></li>{e.actor && <li><a class="link" href={"/audit?actor=" + encodeURIComponent(e.actor)}>Everything by {e.actor}</a></li>}<li><a class="link" href={"/audit?action=" + encodeURIComponent(e.action)}>All entries of {e.action}</a></li></ul></Panel>
   </Detail>;

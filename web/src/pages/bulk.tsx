@@ -3,7 +3,7 @@ import { useEffect } from "preact/hooks";
 import type { Bulk as BulkDoc, BulkMember, NewBulk } from "../api.gen";
 import { may, p, query } from "../core/api";
 import { useGet, usePages } from "../core/data";
-import { number, plural, words } from "../core/format";
+import { number, plural, sentence, words } from "../core/format";
 import { params, segments, to } from "../core/router";
 import { Empty, Facts, Failure, Id, Loading, Notice, Panel, State, Time, useTitle } from "../ui/basic";
 import { Act, ask, curlEntry, Menu } from "../ui/dialog";
@@ -17,7 +17,7 @@ const actions = ["run.retry", "run.cancel", "run.pause", "run.resume", "reaction
 const topics = ["batches"];
 
 /** actionText writes run.retry as "retry runs". */
-const actionText = (a: string) => { const [what, verb] = a.split("."); return `${verb} ${bulkNoun(what)}s`; };
+const actionText = (a: string) => { const [what, verb] = a.split("."); return sentence(`${verb} ${bulkNoun(what)}s`); };
 
 const start = () => startBulk({ title: "Start a bulk", label: "Start on", danger: true, body: "The first step is a dry run: it says what the bulk would act on, and changes nothing.",
   fields: [{ name: "action", label: "Action", kind: "select", options: actions.map(a => ({ value: a, label: actionText(a) })) },
@@ -68,7 +68,7 @@ function BulkDetail({ id }: { id: string }) {
       ["By", <Actor of={b.actor} />], ["Started", <Time at={b.createdAt} />], ["Last change", <Time at={b.updatedAt} />], ["Request", b.requestId ? <Id id={b.requestId} most={40} /> : undefined], ["Audit", may("GET /audit") ? <a class="link" href={"/audit?subject=bulk/" + b.id}>entries of this bulk</a> : undefined], ["Id", <Id id={b.id} most={40} />]]} /></Panel>
     <Panel title="Members" flush actions={<Choice name="member" label="Result" options={["pending", "waiting", "running", "done", "refused", "cancelled"]} />}>
       <Table label="Members" rows={members} keys={false} height="420px" id={m => m.id} empty={<Empty title="No members">{status ? `No member is ${words(status)}.` : "The filter selected nothing."}</Empty>} columns={[
-        { title: "Object", cell: m => <Id id={m.id} href={memberPage(b.action, m.id)} most={40} /> }, { title: "Result", cell: m => <State of={m.status ?? ""} /> }, { title: "Was", cell: m => m.state ? words(m.state) : "–" },
+        { title: "Object", cell: m => <Id id={m.id} href={memberPage(b.action, m.id)} most={40} /> }, { title: "Result", cell: m => <State of={m.status ?? ""} /> }, { title: "Was", cell: m => m.state ? <State of={m.state} /> : "–" },
         { title: "Why", cell: m => (m.code ? <span title={m.message}><code>{m.code}</code> {m.message}</span> : "–") }]} /></Panel>
   </Detail>;
 }

@@ -19,8 +19,8 @@ const uses = "Send it as Authorization: Bearer …";
 
 /** What a role permits, as docs/http.md has it. */
 const permits: Record<string, string> = {
-  read: "It reads everything but keys, the audit and stored requests.", worker: "It also claims, completes and fails tasks, and journals effects.",
-  operate: "It also fires steps, starts and changes runs and batches, and repairs.", admin: "It also changes handlers, reactions, lifecycles, webhooks and keys, and reads the audit.",
+  read: "reads everything but keys, the audit and stored requests", worker: "reads, claims and ends tasks and streams, journals effects",
+  operate: "does what a worker does, fires steps, changes runs and batches, repairs", admin: "does everything: also handlers, reactions, lifecycles, webhooks, keys and the audit",
 };
 
 const create = (done: () => void) => ask({ title: "Create an API key", label: "Create", method: "POST", path: "/keys",
@@ -66,7 +66,7 @@ function KeyDetail({ id, reload }: { id: string; reload: () => void }) {
   return <Detail title={k.name || k.id} state={<State of={state!} />} close="/keys" actions={<>
     {state === "valid" && <><Act method="POST" path={p`/keys/${id}/rotate`} icon="refresh" onClick={() => rotate(k, reload)}>Rotate</Act>
       <Act method="DELETE" path={p`/keys/${id}`} class="danger" icon="x" onClick={() => revoke(k, changed)}>Revoke</Act></>}<Menu label="More" entries={[curlEntry("GET", p`/keys/${id}`)]} /></>}>
-    <Panel title="Key"><Facts of={[["Role", <State of={k.role} tone={roleTone[k.role]} icon="key" />], ["May", permits[k.role]], ["Requesters", list(k.requesters, "none: it cannot fire steps")], ["Handlers", list(k.handlers, "all")], ["Rate", k.rate ? `${k.rate} requests per second` : "the limit of the server"], ["Workspace", k.workspace],
+    <Panel title="Key"><Facts of={[["Role", <State of={k.role} tone={roleTone[k.role]} icon="key" />], ["It", permits[k.role]], ["Requesters", list(k.requesters, "none: it cannot fire steps")], ["Handlers", list(k.handlers, "all")], ["Rate", k.rate ? `${k.rate} requests per second` : "the limit of the server"], ["Workspace", k.workspace],
       ["Last use", k.lastUsedAt === undefined ? undefined : <Time at={k.lastUsedAt} none="never" />], ["Expires", k.expiresAt ? <Until at={k.expiresAt} over="expired" /> : "never"], ["Revoked", k.revokedAt ? <Time at={k.revokedAt} /> : undefined], ["Created", <><Time at={k.createdAt} /> by <Actor of={k.createdBy} /></>], ["Id", <Id id={k.id} most={40} />]]} /></Panel>
     <Panel title="Look further"><ul class="stack tight"><li><a class="link" href={"/audit?actor=key:" + k.id}>What this key changed, in the audit log</a></li><li><a class="link" href={"/audit?subject=key/" + k.id}>Changes of this key, in the audit log</a></li></ul></Panel>
   </Detail>;

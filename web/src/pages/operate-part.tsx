@@ -113,22 +113,23 @@ const lines = (v: unknown): string[] => (v === undefined || v === null ? [] : JS
 
 /** difference compares lines by their longest common subsequence; of very long documents, only the ends that are equal. */
 function difference(a: string[], b: string[]): ["+" | "-" | " ", string][] {
+  const same = (x: string, y: string) => x === y || x.replace(/,$/, "") === y.replace(/,$/, ""); // the comma after a line is no difference
   let head = 0, tail = 0;
-  while (head < a.length && head < b.length && a[head] === b[head]) head++;
-  while (tail < a.length - head && tail < b.length - head && a[a.length - 1 - tail] === b[b.length - 1 - tail]) tail++;
+  while (head < a.length && head < b.length && same(a[head], b[head])) head++;
+  while (tail < a.length - head && tail < b.length - head && same(a[a.length - 1 - tail], b[b.length - 1 - tail])) tail++;
   const x = a.slice(head, a.length - tail), y = b.slice(head, b.length - tail);
   const middle: ["+" | "-" | " ", string][] = [];
   if (x.length * y.length > 250_000) middle.push(...x.map(t => ["-", t] as ["-", string]), ...y.map(t => ["+", t] as ["+", string]));
   else {
     const best = Array.from({ length: x.length + 1 }, () => new Uint32Array(y.length + 1));
-    for (let i = x.length - 1; i >= 0; i--) for (let k = y.length - 1; k >= 0; k--) best[i][k] = x[i] === y[k] ? best[i + 1][k + 1] + 1 : Math.max(best[i + 1][k], best[i][k + 1]);
+    for (let i = x.length - 1; i >= 0; i--) for (let k = y.length - 1; k >= 0; k--) best[i][k] = same(x[i], y[k]) ? best[i + 1][k + 1] + 1 : Math.max(best[i + 1][k], best[i][k + 1]);
     for (let i = 0, k = 0; i < x.length || k < y.length;) {
-      if (i < x.length && k < y.length && x[i] === y[k]) { middle.push([" ", x[i]]); i++; k++; }
+      if (i < x.length && k < y.length && same(x[i], y[k])) { middle.push([" ", y[k]]); i++; k++; }
       else if (k >= y.length || (i < x.length && best[i + 1][k] >= best[i][k + 1])) middle.push(["-", x[i++]]);
       else middle.push(["+", y[k++]]);
     }
   }
-  return [...a.slice(0, head).map(t => [" ", t] as [" ", string]), ...middle, ...a.slice(a.length - tail).map(t => [" ", t] as [" ", string])];
+  return [...b.slice(0, head).map(t => [" ", t] as [" ", string]), ...middle, ...b.slice(b.length - tail).map(t => [" ", t] as [" ", string])];
 }
 
 /** Missing is shown beside a list if it has no such row. */

@@ -138,8 +138,8 @@ export function OperationDetail({ id, claim }: { id: string; claim?: HeldClaim }
     {o.contradictions?.length ? <Panel title={`Contradictions (${o.contradictions.length})`} flush actions={<Act method="POST" path={path + "/acknowledge"} onClick={() => acknowledge(o, o.contradictions!)}>Acknowledge all</Act>}>
       <SimpleTable of={o.contradictions} id={c => c.id} columns={[
         { title: "Effect", cell: effectName }, { title: "The late holder says", cell: c => <State of={c.state === "done" ? "it happened" : "unknown"} tone={c.state === "done" ? "danger" : "uncertain"} icon={c.state === "done" ? "warning" : "question"} /> },
-        { title: "Result", cell: c => <code>{JSON.stringify(c.result) ?? "–"}</code> }, { title: "Epoch", cell: c => c.epoch, num: true }, { title: "Node", cell: c => c.node }, { title: "At", cell: c => <Time at={c.at} /> },
-        { title: "Do", cell: c => <Act class="small" method="POST" path={path + "/acknowledge"} onClick={() => acknowledge(o, [c])}>Acknowledge</Act> }]} /></Panel> : null}
+        { title: "Result", cell: c => <code>{JSON.stringify(c.result) ?? "–"}</code> }, { title: "At", cell: c => <Time at={c.at} /> },
+        { title: "Do", cell: c => <Act class="small" method="POST" path={path + "/acknowledge"} onClick={() => acknowledge(o, [c])}>Acknowledge</Act> }, { title: "Epoch", cell: c => c.epoch, num: true }, { title: "Node", cell: c => <a href={to.node(c.node)}>{c.node}</a> }]} /></Panel> : null}
     {may("GET /requests") && <Answers operation={o.id} />}
   </Detail>;
 }

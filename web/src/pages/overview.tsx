@@ -110,7 +110,7 @@ function Figures({ read }: { read: ReturnType<typeof useGet<OverviewDoc>> }) {
     { label: "waiting runs", n: runs("WAITING"), href: "/runs?status=WAITING", tone: "waiting" }, { label: "live runs", n: all(o.liveRuns, "FAILED"), href: "/runs", tone: "active" }, { label: "failed runs", n: runs("FAILED"), href: "/runs?status=FAILED", tone: "danger" },
     { label: "live batches", n: all(o.liveBatches), href: "/batches", tone: "active" }, { label: "paused batches", n: o.liveBatches.PAUSED ?? 0, href: "/batches?status=PAUSED", tone: "waiting" }];
   return <>{read.error.value && <Notice tone="danger"><Failure error={read.error.value} retry={read.reload} /></Notice>}
-    <section class="figures" aria-label="What has not ended">{figures.map(f => <a key={f.label} href={f.href} class={f.n ? "tone-" + f.tone : ""}><strong>{number(f.n)}</strong><span>{f.label}</span></a>)}</section></>;
+    <section class="figures five" aria-label="What has not ended">{figures.map(f => <a key={f.label} href={f.href} class={f.n ? "tone-" + f.tone : ""}><strong>{number(f.n)}</strong><span>{f.label}</span></a>)}</section></>;
 }
 
 function Charts({ rates, from, until, select }: { rates: ReturnType<typeof useRates>; from: number; until: number; select: (from: number, until: number) => void }) {

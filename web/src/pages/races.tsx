@@ -46,8 +46,8 @@ function RaceDetail({ race: r }: { race: Race }) {
       ["Object", <a class="link" href={view}>{name(r.stream)}</a>], ["Event", r.winner ? `${r.winner.name} (version ${r.winner.version})` : "no longer stored"], ["By", <Actor of={r.winner?.actor ?? ""} none="a janitor or a node" />], ["At", <Time at={r.winner?.at} />],
       ["Operation", r.operation ? <Id id={r.operation} href={to.operation(r.operation)} most={40} /> : undefined], ["Refused", `${plural(r.refused, "write")} in ${plural(callers, "request")}`]]} /></Panel>
     <Panel title="Refused, latest first" flush><SimpleTable<Refusal> of={r.refusals} id={x => x.id} columns={[
-      { title: "Tried", cell: x => x.action }, { title: "Code", cell: x => <code>{x.code}</code> }, { title: "Stands for", cell: x => number(x.standsFor), num: true }, { title: "By", cell: x => <Actor of={x.actor} /> }, { title: "Requester", cell: x => x.requester || "–" },
-      { title: "It saw", cell: x => seen(x) }, { title: "Epoch", cell: x => x.epoch || "–", num: true }, { title: "Node", cell: x => <a href={to.node(x.node)}>{x.node}</a> }, { title: "Request", cell: x => (x.requestId ? <Id id={x.requestId} most={16} /> : "–") }, { title: "At", cell: x => <Time at={x.at} /> }]} /></Panel>
+      { title: "Tried", cell: x => x.action }, { title: "Code", cell: x => <code>{x.code}</code> }, { title: "By", cell: x => <Actor of={x.actor} /> }, { title: "It saw", cell: x => seen(x) }, { title: "At", cell: x => <Time at={x.at} /> }, { title: "Requester", cell: x => x.requester || "–" },
+      { title: "Stands for", cell: x => number(x.standsFor), num: true }, { title: "Epoch", cell: x => x.epoch || "–", num: true }, { title: "Node", cell: x => <a href={to.node(x.node)}>{x.node}</a> }, { title: "Request", cell: x => (x.requestId ? <Id id={x.requestId} most={16} /> : "–") }]} /></Panel>
   </Detail>;
 }
 

@@ -3,7 +3,7 @@ import { useEffect } from "preact/hooks";
 import type { CreatedWebhook, Position, Webhook } from "../api.gen";
 import { may, p } from "../core/api";
 import { useGet, usePages } from "../core/data";
-import { number, plural } from "../core/format";
+import { number, plural, short } from "../core/format";
 import { go, params, segments, subjectLink, to } from "../core/router";
 import { Empty, Facts, Failure, Id, Loading, Notice, Panel, State, Time, Until, useTitle } from "../ui/basic";
 import { Act, ask, curlEntry, Menu, quick } from "../ui/dialog";
@@ -39,7 +39,7 @@ export function Webhooks() {
     list={<Table label="Webhooks" rows={rows} id={w => w.id} href={w => to.webhook(w.id)} current={id}
       empty={<Empty title="No webhooks" command="holdfast webhooks create https://example.com/hook --events paid --url http://127.0.0.1:7070">A webhook sends events to a URL, in order and signed, until the receiver accepts them.</Empty>}
       columns={[
-        { title: "Name", cell: w => w.name || w.url }, { title: "Deliveries", cell: w => (of(w) === undefined ? <span class="muted">…</span> : of(w) ? <State of={plural(of(w)!, "blocked stream")} tone="danger" icon="stop" /> : <State of="delivering" tone="ok" icon="check" />) },
+        { title: "Name", cell: w => w.name || w.url }, { title: "Deliveries", cell: w => (of(w) === undefined ? <span class="muted">…</span> : of(w) ? <State of={plural(of(w)!, "blocked stream")} tone="danger" icon="stop" /> : <State of="none blocked" tone="ok" icon="check" />) },
         { title: "URL", cell: w => w.url, wide: true }, { title: "Events", cell: w => list(w.events, "all") }, { title: "Streams", cell: w => <code>{w.streams || "all"}</code>, wide: true }, { title: "Source", cell: w => w.source, wide: true }, { title: "Created", cell: w => <Time at={w.createdAt} />, wide: true }]} />}
     beside={id ? <WebhookDetail key={id} id={id} reload={rows.reload} /> : undefined} />;
 }
@@ -63,7 +63,7 @@ function WebhookDetail({ id, reload }: { id: string; reload: () => void }) {
       ["Created", <><Time at={w.createdAt} /> by <Actor of={w.createdBy} /></>], ["Secret rotated", <Time at={w.rotatedAt} none="never" />], ["Old secret valid", w.overlapUntil ? <Until at={w.overlapUntil} over="no longer" /> : undefined], ["Audit", may("GET /audit") ? <a class="link" href={"/audit?subject=webhook/" + w.id}>changes of this webhook</a> : undefined], ["Id", <Id id={w.id} most={40} />]]} /></Panel>
     <Panel title="Deliveries" flush actions={<Choice name="blocked" label="Show" options={[{ value: "true", label: "blocked only" }]} />}><Table label="Deliveries by stream" rows={positions} keys={false} height="420px" id={x => x.stream}
       empty={<Empty title={only ? "Nothing is blocked" : "Nothing was sent yet"}>Each stream that the webhook follows has a position here: how far its events were delivered.</Empty>} columns={[
-        { title: "Stream", cell: x => <a class="link" href={subjectLink(x.stream)}>{x.stream}</a> }, { title: "State", cell: x => <State of={x.blocked ? "blocked" : x.leasedBy ? "sending" : x.error ? "retrying" : x.watermark < x.head ? "due" : "done"} tone={x.leasedBy && !x.blocked ? "active" : undefined} icon={x.leasedBy && !x.blocked ? "play" : undefined} /> },
+        { title: "Stream", cell: x => <a class="link" href={subjectLink(x.stream)} title={x.stream}>{short(x.stream, 30)}</a> }, { title: "State", cell: x => <State of={x.blocked ? "blocked" : x.leasedBy ? "sending" : x.error ? "retrying" : x.watermark < x.head ? "due" : "done"} tone={x.leasedBy && !x.blocked ? "active" : undefined} icon={x.leasedBy && !x.blocked ? "play" : undefined} /> },
         { title: "Behind", cell: x => number(Math.max(0, x.head - x.watermark)), num: true }, { title: "Tries", cell: x => number(x.retry), num: true }, { title: "Error", cell: x => (x.error ? <span title={x.error}>{x.error}</span> : <span class="muted">–</span>) }, { title: "Next", cell: x => (x.blocked || x.watermark >= x.head ? <span class="muted">–</span> : <Time at={x.notBefore} />) },
         { title: "Do", cell: x => (x.blocked || x.error ? <span class="row">{x.blocked && <Act class="small" method="POST" path={path("unblock")} onClick={() => unblock([x.stream])}>Unblock</Act>}<Act class="small" method="POST" path={path("skip")} onClick={() => skip(x)}>Skip</Act></span> : <span class="muted">–</span>) }]} /></Panel>
   </Detail>;
