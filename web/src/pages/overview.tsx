@@ -54,7 +54,7 @@ function useRates(from: number, live: boolean) {
 
 /** Sums of all nodes by minute, and over steps of several minutes their mean. Times are in seconds. */
 function sums(rows: Iterable<Rate>, from: number, until: number, step: number) {
-  const first = Math.ceil(from / (60_000 * step)) * step, last = Math.floor(until / 60_000), n = Math.max(0, Math.floor((last - first) / step) + 1);
+  const first = Math.ceil(from / (60_000 * step)) * step, last = Math.floor(Math.min(until, now()) / 60_000), n = Math.max(0, Math.floor((last - first) / step) + 1);
   const times = Array.from({ length: n }, (_, i) => (first + i * step) * 60);
   const sum = { commands: zero(n), refusals: zero(n), requests: zero(n), steps: zero(n), runs: zero(n), items: zero(n), reactions: zero(n) };
   const worst: Record<string, (number | null)[]> = { latencyMs: Array(n).fill(null), lagMs: Array(n).fill(null) };
