@@ -17,7 +17,7 @@ export function Requests() {
   const read = useGet<StoredRequests & { items: StoredRequest[] }>(path, { topics: ["operations"] });
   const all = read.value.value && (read.value.value.requests ?? read.value.value.items);
   return <Page title={key ? <>Request <code>{key}</code></> : "Stored requests"} crumbs={key ? <a href="/requests">Stored requests</a> : undefined} actions={path ? <Menu label="More" entries={[curlEntry("GET", path)]} /> : undefined}>
-    <Find key={key} value={key ?? ""} />
+    {may("GET /requests") && <Find key={key} value={key ?? ""} />}
     {!may("GET /requests") && <Notice tone="waiting"><p>Only the role admin may read stored requests, because responses hold data that otherwise only their callers get.</p></Notice>}
     {read.error.value && (read.error.value.status === 404 && key ? <Empty title="No request with this key">A request is stored for 24 hours with the hash of its key. Keys belong to a workspace, and must be given whole.</Empty> : <Failure error={read.error.value} retry={read.reload} />)}
     {!path && <Empty title="What was a caller told?" command={"curl -H 'Idempotency-Key: pay-order-7' …\nholdfast requests show pay-order-7"}>Type the Idempotency-Key of a request that changed something. Each route that used the key is listed, with the response that was sent.</Empty>}
