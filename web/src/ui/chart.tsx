@@ -42,7 +42,7 @@ export function Chart({ times, series, height = 140, title, sync = "charts", onR
       if (at) at.textContent = i === null || i === undefined ? "" : absolute((u.data[0][i] as number) * 1000, false);
     };
     const u = (plot.current = new uPlot({
-      width: el.clientWidth || 300, height, legend: { show: false }, padding: [8, 8, 0, 0],
+      width: el.clientWidth || 300, height, legend: { show: false }, padding: [8, 18, 0, 0],
       tzDate: t => (zone.value === "utc" ? uPlot.tzDate(new Date(t * 1e3), "UTC") : new Date(t * 1e3)),
       cursor: { sync: { key: sync }, drag: { x: !!onRange, y: false, setScale: false }, points: { size: 6 } },
       scales: { y: { range: (_u, _min, max) => [0, Math.max(1, max * 1.1)] } },
