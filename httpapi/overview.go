@@ -95,8 +95,16 @@ func listRates(c *call, in *listRatesIn) (wire.List[wire.Rate], error) {
 		}
 		return nodes.Minutes(ctx, c.doer(), time.Duration(minutes)*time.Minute, from, limit)
 	}, func(m nodes.Minute) wire.Rate {
-		return wire.Rate{Minute: shapes.At(m.At), Node: m.Node, Commands: m.Commands, Refusals: m.Refusals, Requests: m.Requests, Runs: m.Runs, Steps: m.Steps, Items: m.Items, Reactions: m.Reactions}
+		return wire.Rate{Minute: shapes.At(m.At), Node: m.Node, Commands: m.Commands, Refusals: m.Refusals, Requests: m.Requests, Runs: m.Runs, Steps: m.Steps, Items: m.Items, Reactions: m.Reactions, LatencyMs: known(m.Latency), LagMs: known(m.Lag)}
 	}, func(m nodes.Minute) string { return strconv.FormatInt(m.At.UnixMilli(), 10) + " " + m.Node })
+}
+
+// known returns nil for an unknown number.
+func known(n int64) *int64 {
+	if n < 0 {
+		return nil
+	}
+	return &n
 }
 
 // minuteOf parses the content of a cursor of the rates.

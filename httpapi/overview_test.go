@@ -81,13 +81,22 @@ func TestNodesAndRates(t *testing.T) {
 			engine.Of(d.engine).Reporter().Now(t.Context())
 			d.advance(time.Minute)
 		}
+		d.want(d.ask("POST", "tasks/claim", `{"worker":"w2","handlers":["Idle"],"waitMs":800}`, nil), 200, "")
+		engine.Of(d.engine).Reporter().Now(t.Context())
 		var commands, refusals, requests int64
+		latency, lag := int64(-1), int64(-1)
 		pages := 0
 		for cursor := ""; ; pages++ {
 			var r wire.List[wire.Rate]
 			d.want(d.ask("GET", "rates?limit=1&minutes=10"+cursor, nil, &r), 200, "")
 			for _, x := range r.Items {
 				commands, refusals, requests = commands+x.Commands, refusals+x.Refusals, requests+x.Requests
+				if x.LatencyMs != nil {
+					latency = *x.LatencyMs
+				}
+				if x.LagMs != nil {
+					lag = max(lag, *x.LagMs)
+				}
 			}
 			if r.Next == nil {
 				break
@@ -96,6 +105,9 @@ func TestNodesAndRates(t *testing.T) {
 		}
 		if commands < 6 || refusals != 3 || requests < 6 || pages < 3 {
 			t.Errorf("got %d commands, %d refusals and %d requests in %d pages, want at least 6, exactly 3, at least 6 and 3 pages", commands, refusals, requests, pages)
+		}
+		if latency < 0 || latency >= 800 || lag < 0 {
+			t.Errorf("got a latency of %d ms and a lag of %d ms, want both, and the wait of a caller not in the latency", latency, lag)
 		}
 		d.want(d.ask("GET", "rates?minutes=0", nil, nil), 400, fault.Validation)
 	})

@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/httpapi/internal/shapes"
 	"github.com/holdfast-go/holdfast/httpapi/internal/table"
 	"github.com/holdfast-go/holdfast/internal/audit"
+	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/events"
 	"github.com/holdfast-go/holdfast/internal/feed"
 	"github.com/holdfast-go/holdfast/internal/reactions"
@@ -339,6 +340,8 @@ const longestWait = 50 * time.Second
 func (c *call) pause(ctx context.Context, heard <-chan struct{}, d time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, d)
 	defer cancel()
+	begun := clock.Now()
+	defer func() { watchOf(ctx).Waited += clock.Since(begun) }()
 	select {
 	case <-heard:
 	case <-c.api.closing:

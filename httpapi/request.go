@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/httpapi/internal/observe"
 	"github.com/holdfast-go/holdfast/internal/clock"
+	"github.com/holdfast-go/holdfast/internal/meter"
 )
 
 const requestIDHeader = "X-Request-Id"
@@ -47,6 +48,9 @@ func (a *API) guard(next http.Handler) http.Handler {
 			a.metrics.InFlight.Dec()
 			took := clock.Since(begun)
 			a.metrics.Observe(watched.Watch, seen, took)
+			if !seen.Streamed() {
+				meter.Of(a.engine).Requests.Observe(took - watched.Waited)
+			}
 			watched.End(id, seen)
 			a.log.LogAttrs(r.Context(), slog.LevelDebug, "request", watched.Log(id, seen, took)...)
 		}()

@@ -119,7 +119,7 @@ var planned = []struct{ name, args string }{
 	{"overview.count_streams", `0, 'w', 100`},
 	{"overview.count_scopes", `0, 'w', 100`},
 	{"overview.count_statuses", `0, 'w', 'u', 100`},
-	{"nodes.report", `0, '', 'n', 'i', 'v', 1000, '{}', 1, 0, 0, 0, 0, 0, 0`},
+	{"nodes.report", `0, '', 'n', 'i', 'v', 1000, '{}', 1, 0, 0, 0, 0, 0, 0, 5, NULL`},
 	{"nodes.remove", `0, '', 'n', 'i'`},
 	{"nodes.prune", `0, '', 604800000, 100`},
 	{"nodes.list", `0, '', '', 100`},

@@ -93,6 +93,8 @@ type Rate struct {
 	Steps     int64  `json:"steps" doc:"Steps of runs that ended."`
 	Items     int64  `json:"items" doc:"Items of batches that succeeded."`
 	Reactions int64  `json:"reactions" doc:"Deliveries to reactions that ended."`
+	LatencyMs *int64 `json:"latencyMs" doc:"95 % of the HTTP requests took at most this long, without the time for which they waited for work; rounded up, by up to a quarter. It is that of the slowest 10 seconds of the minute; null if there were no requests. Event streams are not counted."`
+	LagMs     *int64 `json:"lagMs" doc:"How long the oldest work of the database has been due and not taken, in all workspaces. A node reads it once a minute; null if it has not."`
 }
 
 // Tally is a count by status, lifecycle or kind.

@@ -81,7 +81,7 @@ func Open(ctx context.Context, db store.Database, c Config) (*Engine, error) {
 	e.Steps(e.follow.WorkKinds, e.follow.Step)
 	e.refusals = refusals.NewLog(e, e.Node())
 	meter.Of(e).LogTo(c.Log)
-	e.reporter = &nodes.Reporter{Doer: e, Name: e.Node(), Log: c.Log, Version: e.programVersion, Report: e.Report, Counts: e.counts}
+	e.reporter = &nodes.Reporter{Doer: e, Name: e.Node(), Log: c.Log, Version: e.programVersion, Report: e.Report, Counts: e.counts, Latency: meter.Of(e).Requests.Take, Lag: e.lag}
 	if signals, ok := e.runner.Base().(store.Signals); ok {
 		e.sender = wake.NewSender(e.hub, signals, c.Log)
 	}

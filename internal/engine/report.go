@@ -1,12 +1,14 @@
 package engine
 
 import (
+	"context"
 	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/clock"
+	"github.com/holdfast-go/holdfast/internal/inbox"
 	"github.com/holdfast-go/holdfast/internal/lease"
 	"github.com/holdfast-go/holdfast/internal/nodes"
 	"github.com/holdfast-go/holdfast/internal/store"
@@ -65,4 +67,13 @@ func (e *Engine) counts() nodes.Counts {
 	t := &e.hub.Tally
 	return nodes.Counts{Commands: e.runner.Commands.Load(), Refusals: e.runner.Refusals.Load(), Requests: t.Requests.Load(),
 		Runs: t.Runs.Load(), Steps: t.Steps.Load(), Items: t.Items.Load(), Reactions: t.Reactions.Load()}
+}
+
+// lag returns the age of the oldest due work of the database.
+func (e *Engine) lag(ctx context.Context) (time.Duration, error) {
+	shards, err := e.Shards(ctx)
+	if err != nil {
+		return 0, err
+	}
+	return inbox.OldestDue(ctx, e, shards)
 }

@@ -82,6 +82,20 @@ func Measure(ctx context.Context, d store.Doer, shards []int16) (Backlog, error)
 	return b, nil
 }
 
+// OldestDue returns how long the oldest work on some shards, in all workspaces, has been due and not taken; 0 if none is due.
+func OldestDue(ctx context.Context, d store.Doer, shards []int16) (oldest time.Duration, err error) {
+	for _, shard := range shards {
+		due, err := oldestDueVerb.DoAt(ctx, d, store.Partition{Shard: shard}, struct{}{})
+		if err != nil {
+			return 0, err
+		}
+		for _, o := range due {
+			oldest = max(oldest, time.Duration(o.age)*time.Millisecond)
+		}
+	}
+	return oldest, nil
+}
+
 // dueKind returns the kind of work, one of [DueKinds].
 func (o oldestDue) dueKind() string {
 	switch {

@@ -7,6 +7,7 @@ package meter
 import (
 	"context"
 	"log/slog"
+	"math"
 	"sync/atomic"
 	"time"
 
@@ -40,6 +41,9 @@ type Meter struct {
 	log   atomic.Pointer[slog.Logger]
 	kinds map[string]*Work // does not change
 	other Work             // of the engine itself, which is not shown
+
+	// Requests are the durations of HTTP requests, without the time for which they waited for work.
+	Requests Recent
 }
 
 type meterKey struct{}
@@ -131,4 +135,40 @@ func (h *Histogram) Read() (count uint64, sum float64, buckets map[float64]uint6
 		}
 	}
 	return count, time.Duration(h.sum.Load()).Seconds(), buckets
+}
+
+// Recent counts durations until they are taken, in buckets from 0.1 ms to some minutes, each a quarter longer than the one before.
+type Recent struct {
+	buckets [64]atomic.Int64
+}
+
+const (
+	recentFirst = 100 * time.Microsecond
+	recentStep  = 1.25
+)
+
+// Observe counts a duration.
+func (r *Recent) Observe(d time.Duration) {
+	i := 0
+	if d > recentFirst {
+		i = min(int(math.Ceil(math.Log(float64(d)/float64(recentFirst))/math.Log(recentStep))), len(r.buckets)-1)
+	}
+	r.buckets[i].Add(1)
+}
+
+// Take returns the duration that 95 % of the durations since the last call do not exceed, rounded up to the end of its bucket, and
+// false if there were none.
+func (r *Recent) Take() (within time.Duration, ok bool) {
+	var counts [len(r.buckets)]int64
+	total := int64(0)
+	for i := range r.buckets {
+		counts[i] = r.buckets[i].Swap(0)
+		total += counts[i]
+	}
+	for i, sum := 0, int64(0); total > 0; i++ {
+		if sum += counts[i]; sum*100 >= total*95 {
+			return time.Duration(float64(recentFirst) * math.Pow(recentStep, float64(i))), true
+		}
+	}
+	return 0, false
 }

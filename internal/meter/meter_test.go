@@ -30,3 +30,31 @@ func TestKindsAreFixed(t *testing.T) {
 		t.Errorf("got %+v", m.kinds)
 	}
 }
+
+// TestRecentDurations verifies that 95 % of the durations are at most what Take returns, which is at most a quarter too long, and that each
+// duration counts once.
+func TestRecentDurations(t *testing.T) {
+	var r Recent
+	if d, ok := r.Take(); ok {
+		t.Errorf("got %v of nothing", d)
+	}
+	for i := range 100 {
+		r.Observe(time.Duration(i+1) * time.Millisecond)
+	}
+	if d, ok := r.Take(); !ok || d < 95*time.Millisecond || d > 95*time.Millisecond*5/4 {
+		t.Errorf("got %v, %t, want 95 ms and at most a quarter more", d, ok)
+	}
+	if d, ok := r.Take(); ok {
+		t.Errorf("got %v, which was taken before", d)
+	}
+	for _, d := range []time.Duration{-time.Second, 0, time.Nanosecond} {
+		r.Observe(d)
+	}
+	if d, _ := r.Take(); d != recentFirst {
+		t.Errorf("got %v, want the first bucket", d)
+	}
+	r.Observe(24 * time.Hour)
+	if d, _ := r.Take(); d < time.Minute {
+		t.Errorf("got %v, want the last bucket", d)
+	}
+}

@@ -31,6 +31,7 @@ const (
 	Retention = 7 * 24 * time.Hour
 
 	pruneEvery = time.Hour
+	lagEvery   = time.Minute
 	pruneLimit = 2000
 	// stopTimeout limits the removal of a node that stops.
 	stopTimeout = 2 * time.Second
@@ -102,6 +103,7 @@ type Minute struct {
 	At   time.Time
 	Node string
 	Counts
+	Latency, Lag int64 // in ms, the largest of its reports; -1 if there is none
 }
 
 type reportArgs struct {
@@ -111,6 +113,8 @@ type reportArgs struct {
 	uptime   time.Duration `arg:"uptime"`
 	report   string        `arg:"report"`
 	Counts
+	latency *int64 `arg:"latency"`
+	lag     *int64 `arg:"lag"`
 }
 
 type removeArgs struct {
@@ -154,7 +158,7 @@ var (
 		})
 	minutesVerb = store.VerbOf[minutesArgs](store.Decl{Name: "nodes.list_minutes", Lane: store.Read}, nil,
 		store.Each(func(m *Minute) []any {
-			return []any{&m.At, &m.Node, &m.Commands, &m.Refusals, &m.Requests, &m.Runs, &m.Steps, &m.Items, &m.Reactions}
+			return []any{&m.At, &m.Node, &m.Commands, &m.Refusals, &m.Requests, &m.Runs, &m.Steps, &m.Items, &m.Reactions, &m.Latency, &m.Lag}
 		}))
 )
 
@@ -192,14 +196,20 @@ type Reporter struct {
 	Version func() string
 	Report  func() Report
 	Counts  func() Counts
+	// Latency returns the duration within which 95 % of the requests since its last call were served, and false if there were
+	// none. Lag returns the age of the oldest due work of the database. It is asked once a minute, because it costs a statement
+	// for each shard. Either may be nil.
+	Latency func() (time.Duration, bool)
+	Lag     func(context.Context) (time.Duration, error)
 
 	mu       sync.Mutex // Now is called besides Run
 	instance string     // the id of this process
 	started  time.Time
 	reported Counts // at the last report
 	pruned   time.Time
-	failed   bool // the last report failed
-	shadowed bool // a newer process has the name
+	lagged   time.Time // when Lag was asked last
+	failed   bool      // the last report failed
+	shadowed bool      // a newer process has the name
 }
 
 // Run reports until ctx ends, and then removes the node.
@@ -241,7 +251,7 @@ func (r *Reporter) Now(ctx context.Context) {
 	report, err := json.Marshal(r.Report())
 	counts, n := r.Counts(), 0
 	if err == nil {
-		n, err = reportVerb.DoAt(ctx, r.Doer, store.Partition{}, reportArgs{r.Name, r.instance, r.Version(), clock.OfMachine().Sub(r.started), string(report), counts.minus(r.reported)})
+		n, err = reportVerb.DoAt(ctx, r.Doer, store.Partition{}, reportArgs{r.Name, r.instance, r.Version(), clock.OfMachine().Sub(r.started), string(report), counts.minus(r.reported), r.latency(), r.lag(ctx)})
 	}
 	if err == nil && n > 0 && clock.OfMachine().Sub(r.pruned) >= pruneEvery {
 		r.pruned = clock.OfMachine()
@@ -260,6 +270,33 @@ func (r *Reporter) Now(ctx context.Context) {
 	if r.failed, r.shadowed = err != nil, shadowed; n > 0 {
 		r.reported = counts
 	}
+}
+
+// latency returns the latency since the last report in ms, or nil. If the report fails, it is lost.
+func (r *Reporter) latency() *int64 {
+	if r.Latency == nil {
+		return nil
+	}
+	d, ok := r.Latency()
+	if !ok {
+		return nil
+	}
+	return new(d.Milliseconds())
+}
+
+// lag returns the lag in ms, or nil if it is not yet time for it or it cannot be read.
+//
+// REQUIRES: mu
+func (r *Reporter) lag(ctx context.Context) *int64 {
+	if r.Lag == nil || clock.OfMachine().Sub(r.lagged) < lagEvery {
+		return nil
+	}
+	d, err := r.Lag(ctx)
+	if err != nil {
+		return nil
+	}
+	r.lagged = clock.OfMachine()
+	return new(d.Milliseconds())
 }
 
 // Prune deletes counts by minute, and nodes that are gone, after [Retention].

@@ -152,3 +152,40 @@ func TestAnOlderProcessUnderTheSameName(t *testing.T) {
 		}
 	})
 }
+
+// TestTheWorstOfAMinute verifies that a minute has the longest latency and lag that its node reported in it, and none if it reported
+// none; and that the lag is asked for once a minute at most.
+func TestTheWorstOfAMinute(t *testing.T) {
+	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
+		var counts nodes.Counts
+		latency, asked := []time.Duration{20 * time.Millisecond, 90 * time.Millisecond, 30 * time.Millisecond}, 0
+		a, b := node(e, "a", &counts), node(e, "b", &counts)
+		a.Latency = func() (d time.Duration, ok bool) {
+			if len(latency) > 0 {
+				d, ok, latency = latency[0], true, latency[1:]
+			}
+			return d, ok
+		}
+		a.Lag = func(context.Context) (time.Duration, error) { asked++; return 7 * time.Second, nil }
+		for range 4 {
+			a.Now(t.Context())
+		}
+		b.Now(t.Context())
+		found, err := nodes.Minutes(t.Context(), engine.Of(e), time.Hour, nodes.Minute{}, 10)
+		if err != nil {
+			t.Fatal(err)
+		}
+		worst := map[string]nodes.Minute{"a": {Latency: -1, Lag: -1}, "b": {Latency: -1, Lag: -1}}
+		for _, m := range found { // the minute may have changed in between
+			w := worst[m.Node]
+			w.Latency, w.Lag = max(w.Latency, m.Latency), max(w.Lag, m.Lag)
+			worst[m.Node] = w
+		}
+		if w := worst["a"]; w.Latency != 90 || w.Lag != 7000 || asked != 1 {
+			t.Errorf("got latency %d and lag %d, asked %d times, want 90 and 7000, asked once", w.Latency, w.Lag, asked)
+		}
+		if w := worst["b"]; w.Latency != -1 || w.Lag != -1 {
+			t.Errorf("got latency %d and lag %d of a node without requests, want none", w.Latency, w.Lag)
+		}
+	})
+}

@@ -1260,6 +1260,10 @@ export interface Rate {
   commands: number;
   /** Items of batches that succeeded. */
   items: number;
+  /** How long the oldest work of the database has been due and not taken, in all workspaces. A node reads it once a minute; null if it has not. */
+  lagMs: number | null;
+  /** 95 % of the HTTP requests took at most this long, without the time for which they waited for work; rounded up, by up to a quarter. It is that of the slowest 10 seconds of the minute; null if there were no requests. Event streams are not counted. */
+  latencyMs: number | null;
   minute: string | null;
   node: string;
   /** Deliveries to reactions that ended. */

@@ -65,7 +65,7 @@ func (m *Metrics) Also(r prometheus.Registerer, log *slog.Logger) {
 func (m *Metrics) Observe(w *Watch, seen *Recorder, took time.Duration) {
 	m.requests.WithLabelValues(w.pattern, w.method, codeLabel(w, seen)).Inc()
 	h := seen.Header()
-	if h.Get("Content-Type") != eventStream {
+	if !seen.Streamed() {
 		m.seconds.WithLabelValues(w.pattern, w.method).Observe(took.Seconds())
 	}
 	if w.Code != "" {
@@ -75,6 +75,9 @@ func (m *Metrics) Observe(w *Watch, seen *Recorder, took time.Duration) {
 		m.replays.Inc()
 	}
 }
+
+// Streamed reports whether the response is an event stream.
+func (r *Recorder) Streamed() bool { return r.Header().Get("Content-Type") == eventStream }
 
 // codeLabel returns the status, or cut for a truncated response.
 func codeLabel(w *Watch, seen *Recorder) string {

@@ -30,9 +30,10 @@ type Watch struct {
 	Path    string // for the log
 	Span    trace.Span
 
-	Code      fault.Code // of the refusal, "" for none
-	workspace string     // "" until the request is authenticated
-	Cut       bool       // the connection was aborted without a complete response
+	Code      fault.Code    // of the refusal, "" for none
+	workspace string        // "" until the request is authenticated
+	Cut       bool          // the connection was aborted without a complete response
+	Waited    time.Duration // for work, as the caller asked
 }
 
 const (

@@ -2,7 +2,7 @@
 -- newer process reports under the same name.
 -- The oldest snapshot is that of another connection to the same database. A role without pg_read_all_stats sees those of its
 -- own role only.
--- :uptime in ms; :report a JSON object; the counts are those since the last report
+-- :uptime in ms; :report a JSON object; the counts are those since the last report; :latency and :lag in ms, NULL if there are none
 WITH t AS MATERIALIZED (SELECT {now} AS now), oldest AS MATERIALIZED (
     SELECT a.xact_start AS since, 'pid ' || a.pid::text || ' (' || coalesce(nullif(a.application_name, ''), a.usename::text, '') || ', ' || coalesce(a.state, '') || ')' AS holder
       FROM pg_catalog.pg_stat_activity a
@@ -21,12 +21,13 @@ WITH t AS MATERIALIZED (SELECT {now} AS now), oldest AS MATERIALIZED (
      WHERE n.instance <= excluded.instance
     RETURNING n.name, n.seen_at
 ), counted AS (
-    INSERT INTO {schema}.node_minute AS c (minute, node, commands, refusals, requests, runs, steps, items, reactions)
-    SELECT pg_catalog.date_trunc('minute', s.seen_at), s.name, :commands, :refusals, :requests, :runs, :steps, :items, :reactions
+    INSERT INTO {schema}.node_minute AS c (minute, node, commands, refusals, requests, runs, steps, items, reactions, latency, lag)
+    SELECT pg_catalog.date_trunc('minute', s.seen_at), s.name, :commands, :refusals, :requests, :runs, :steps, :items, :reactions, :latency, :lag
       FROM seen s
     ON CONFLICT (minute, node) DO UPDATE
        SET commands = c.commands + excluded.commands, refusals = c.refusals + excluded.refusals, requests = c.requests + excluded.requests,
-           runs = c.runs + excluded.runs, steps = c.steps + excluded.steps, items = c.items + excluded.items, reactions = c.reactions + excluded.reactions
+           runs = c.runs + excluded.runs, steps = c.steps + excluded.steps, items = c.items + excluded.items, reactions = c.reactions + excluded.reactions,
+           latency = greatest(c.latency, excluded.latency), lag = greatest(c.lag, excluded.lag)
     RETURNING c.node
 )
 SELECT 1 FROM counted

@@ -11,10 +11,11 @@ ON CONFLICT (name) DO UPDATE
  WHERE n.instance <= excluded.instance
 RETURNING 1
 -- then
-INSERT INTO holdfast_node_minute AS c (minute, node, commands, refusals, requests, runs, steps, items, reactions)
-SELECT n.seen_at - n.seen_at % 60000, n.name, :commands, :refusals, :requests, :runs, :steps, :items, :reactions
+INSERT INTO holdfast_node_minute AS c (minute, node, commands, refusals, requests, runs, steps, items, reactions, latency, lag)
+SELECT n.seen_at - n.seen_at % 60000, n.name, :commands, :refusals, :requests, :runs, :steps, :items, :reactions, :latency, :lag
   FROM holdfast_node AS n
  WHERE n.name = :name
 ON CONFLICT (minute, node) DO UPDATE
    SET commands = c.commands + excluded.commands, refusals = c.refusals + excluded.refusals, requests = c.requests + excluded.requests,
-       runs = c.runs + excluded.runs, steps = c.steps + excluded.steps, items = c.items + excluded.items, reactions = c.reactions + excluded.reactions
+       runs = c.runs + excluded.runs, steps = c.steps + excluded.steps, items = c.items + excluded.items, reactions = c.reactions + excluded.reactions,
+       latency = coalesce(max(c.latency, excluded.latency), c.latency, excluded.latency), lag = coalesce(max(c.lag, excluded.lag), c.lag, excluded.lag)

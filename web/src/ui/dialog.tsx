@@ -56,7 +56,9 @@ export interface Ask {
   run?: (values: Values, key: string) => Promise<unknown>;
   headers?: (values: Values) => Record<string, string>;
   done?: (result: any, values: Values) => void;
-  /** Said when it has succeeded; the default is the title. */
+  /** There is nothing to decide: the dialog shows its body until it is closed with its button. */
+  tell?: boolean;
+  /** Said when it has succeeded; the default is the title. "" says nothing. */
   said?: ComponentChildren | ((result: any) => ComponentChildren);
 }
 export type Values = Record<string, any>;
@@ -66,6 +68,9 @@ let lastAsk = 0;
 
 /** ask opens a dialog. */
 export function ask(a: Ask): void { asking.value = { ask: a, n: ++lastAsk }; }
+
+/** tell opens a dialog that shows something, such as a secret, until a person closes it. */
+export const tell = (title: string, body: ComponentChildren): void => ask({ title, body, label: "Close", tell: true, method: "GET", path: "", run: async () => undefined, said: "" });
 
 /** quick sends a request at once and says what happened. */
 export async function quick(method: string, path: string, body: unknown, said: ComponentChildren, done?: (result: any) => void): Promise<boolean> {
@@ -124,7 +129,7 @@ function AskDialog({ ask: a, close }: { ask: Ask; close: () => void }) {
       const r = request(values);
       const result = a.run ? await a.run(values, key) : await act<any>(a.method, r.path, r.body, key, a.headers?.(values));
       const said = typeof a.said === "function" ? a.said(result) : a.said;
-      toast(said ?? a.title + ": done");
+      if (said !== "") toast(said ?? a.title + ": done");
       close();
       a.done?.(result, values);
     } catch (e) {
@@ -133,7 +138,7 @@ function AskDialog({ ask: a, close }: { ask: Ask; close: () => void }) {
     }
   };
   const copy = () => { const { values } = parse(fields, raw), r = request(values); void copyText(curl(a.method, r.path, r.body)).then(() => toast("Copied as curl.")); };
-  return <dialog ref={ref} aria-labelledby={title} onClose={close} onClick={e => { if (e.target === ref.current) ref.current?.close(); }}>
+  return <dialog ref={ref} aria-labelledby={title} onClose={close} onClick={e => { if (e.target === ref.current && !a.tell) ref.current?.close(); }}>
     <form onSubmit={submit}>
       <h1 id={title}>{a.title}</h1>
       {a.body && <div>{a.body}</div>}
@@ -150,7 +155,7 @@ function AskDialog({ ask: a, close }: { ask: Ask; close: () => void }) {
       <footer>
         {!a.run && <Button class="quiet" onClick={copy} icon="copy">Copy as curl</Button>}
         <span class="grow" />
-        <Button onClick={() => ref.current?.close()}>Cancel</Button>
+        {!a.tell && <Button onClick={() => ref.current?.close()}>Cancel</Button>}
         <button type="submit" class={a.danger ? "primary danger" : "primary"} disabled={busy}>{busy ? "Sending…" : a.label}</button>
       </footer>
     </form>

@@ -9,7 +9,7 @@ import { theme, zone } from "../core/prefs";
 import { segments } from "../core/router";
 import { inboxTotal } from "../pages/inbox";
 import { Button, Icon, type IconName, Notice } from "./basic";
-import { ask } from "./dialog";
+import { tell } from "./dialog";
 import { openPalette, Palette } from "./palette";
 
 export interface NavItem { path: string; label: string; icon: IconName }
@@ -29,8 +29,8 @@ export function Shell({ children }: { children: ComponentChildren }) {
   const item = navigationItems.flatMap(g => g.items).find(i => i.path === here);
   const switchTheme = () => (theme.value = theme.value === "system" ? "dark" : theme.value === "dark" ? "light" : "system");
   const switchZone = () => (zone.value = zone.value === "utc" ? "local" : "utc");
-  const help = () => ask({ title: "Keys", label: "Close", method: "GET", path: "", run: async () => undefined, said: "",
-    body: <table><tbody>{[...bound(), { key: "⌘K", what: "find anything" }].filter(b => b.key !== "mod+k").map(b => <tr key={b.key}><td><kbd>{b.key}</kbd></td><td>{b.what}</td></tr>)}</tbody></table> });
+  const help = () => tell("Keys",
+    <table><tbody>{[...bound(), { key: "⌘K", what: "find anything" }].filter(b => b.key !== "mod+k").map(b => <tr key={b.key}><td><kbd>{b.key}</kbd></td><td>{b.what}</td></tr>)}</tbody></table>);
   useKeys({ "?": ["show the keys", help], "mod+k": ["find anything", openPalette] });
   return <div class={menu.value ? "shell menu" : "shell"}>
     <nav aria-label="Pages" onClick={e => { if ((e.target as Element).closest("a")) menu.value = false; }}>

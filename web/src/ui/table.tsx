@@ -30,6 +30,8 @@ export interface TableProps<T> {
   /** What a person can do with selected rows; without it there is no selection. */
   selection?: (ids: string[], clear: () => void) => ComponentChildren;
   label: string;
+  /** Whether j, k, Enter and x act on this table; false for a table within the details of a row. */
+  keys?: boolean;
   /** Height of the rows' window if the table does not fill its place, such as "320px". */
   height?: string;
 }
@@ -73,7 +75,7 @@ export function Table<T>(p: TableProps<T>) {
     if (row && narrow && p.href) go(p.href(row) + location.search, true);
   };
   const pick = (id: string) => { const s = new Set(selected.value); s.delete(id) || s.add(id); selected.value = s; };
-  useKeys({
+  useKeys(p.keys === false ? {} : {
     j: ["next row", () => move(1)], k: ["previous row", () => move(-1)],
     Enter: ["open the row", () => { const row = at(cursor.value); if (row && p.href) go(p.href(row) + location.search); }],
     ...(p.selection ? { x: ["select the row", () => { const row = at(cursor.value); if (row) pick(p.id(row)); }] } : {}),
