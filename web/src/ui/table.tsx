@@ -32,6 +32,8 @@ export interface TableProps<T> {
   label: string;
   /** Height of the rows' window if the table does not fill its place, such as "320px". */
   height?: string;
+  /** A table within the details of a row leaves the keys to the list. */
+  keys?: false;
 }
 
 const rowHeight = 32, over = 20;
@@ -73,7 +75,7 @@ export function Table<T>(p: TableProps<T>) {
     if (row && narrow && p.href) go(p.href(row) + location.search, true);
   };
   const pick = (id: string) => { const s = new Set(selected.value); s.delete(id) || s.add(id); selected.value = s; };
-  useKeys({
+  useKeys(p.keys === false ? {} : {
     j: ["next row", () => move(1)], k: ["previous row", () => move(-1)],
     Enter: ["open the row", () => { const row = at(cursor.value); if (row && p.href) go(p.href(row) + location.search); }],
     ...(p.selection ? { x: ["select the row", () => { const row = at(cursor.value); if (row) pick(p.id(row)); }] } : {}),
@@ -85,7 +87,7 @@ export function Table<T>(p: TableProps<T>) {
   return <div class="table">
     {rows.error.value && <Notice tone="danger"><Failure error={rows.error.value} retry={rows.reload} /></Notice>}
     {rows.stale?.value && <Notice tone="active" icon="refresh"><p>There are newer rows. <button type="button" class="bare link" onClick={() => { scroller.current!.scrollTop = 0; rows.reload(); }}>Show them</button></p></Notice>}
-    {all.length === 0 ? p.empty : <div class={p.height ? "scroller bounded" : "scroller"} ref={scroller} tabIndex={0} role="region" aria-label={p.label} style={p.height ? { "--height": p.height } as any : undefined}>
+    {all.length === 0 ? (rows.more.value ? <Loading /> : p.empty) : <div class={p.height ? "scroller bounded" : "scroller"} ref={scroller} tabIndex={0} role="region" aria-label={p.label} style={p.height ? { "--height": p.height } as any : undefined}>
       <table aria-rowcount={rows.more.value ? -1 : total + 1}>
         <thead><tr>{p.selection && <th class="check"><span class="hidden">Selected</span></th>}{shown.map(c => <th key={c.title} scope="col" class={c.num ? "num" : ""}>{c.title}</th>)}</tr></thead>
         <tbody>
