@@ -132,7 +132,7 @@ function AskDialog({ ask: a, close }: { ask: Ask; close: () => void }) {
       setBusy(false);
     }
   };
-  const copy = () => { const { values } = parse(fields, raw), r = request(values); void copyText(curl(a.method, r.path, r.body)).then(() => toast("Copied as curl.")); };
+  const copy = () => { const { values } = parse(fields, raw), r = request(values); void copyText(curl(a.method, r.path, r.body, a.headers?.(values))).then(() => toast("Copied as curl.")); };
   return <dialog ref={ref} aria-labelledby={title} onClose={close} onClick={e => { if (e.target === ref.current) ref.current?.close(); }}>
     <form onSubmit={submit}>
       <h1 id={title}>{a.title}</h1>
