@@ -149,7 +149,7 @@ function Equation({ b }: { b: Batch }) {
   </Panel>;
 }
 
-const Term = ({ n, label }: { n: number; label: string }) => <span><b>{number(n)}</b><small>{label}</small></span>;
+const Term = ({ n, label }: { n: number; label: string }) => <span class="term"><b>{number(n)}</b><small>{label}</small></span>;
 
 function Items({ b }: { b: Batch }) {
   const state = params.value.get("state") ?? "", path = p`/batches/${b.id}/items` + query({ state });
@@ -160,7 +160,7 @@ function Items({ b }: { b: Batch }) {
       selection={!ended(b) && may("POST /batches/{id}/finalize") ? (ids, clear) => <Button class="small" onClick={() => finalize(b, ids.length, ids, clear)}>Accept</Button> : undefined}
       columns={[{ title: "Item", cell: i => <button type="button" class="bare link" aria-expanded={open === i.key} onClick={() => set(open === i.key ? undefined : i.key)}>{i.key}</button> }, { title: "State", cell: i => <State of={i.decision === "accepted" ? "accepted" : i.state} /> },
         { title: "Attempts", num: true, cell: i => <>{i.attempts}{i.lostHandOuts > 0 && <span class="muted" title="hand-outs to workers that never responded"> +{i.lostHandOuts} lost</span>}</> }, { title: "Cost", num: true, cell: i => number(i.cost) },
-        { title: "Result", class: "mono", cell: i => i.error ? <span class="tone tone-danger" title={i.error}>{i.error}</span> : <span class="muted">{brief(i.output)}</span> }]} />
+        { title: "Result", class: "mono rest", cell: i => i.error ? <span class="tone tone-danger" title={i.error}>{i.error}</span> : <span class="muted">{brief(i.output)}</span> }]} />
     {item && <div class="body stack tight"><p class="row"><strong>{item.key}</strong><State of={item.state} /><span class="grow" /><Button class="quiet small" icon="x" onClick={() => set(undefined)}>Close</Button></p>
       {item.error && <Notice tone="danger" icon="x"><p>{item.error}</p></Notice>}{item.artifacts && <p class="muted">Artifacts under <code>{item.artifacts}</code></p>}<Json value={item.output} label={"Output of " + item.key} /></div>}
   </Panel>;

@@ -26,7 +26,7 @@ export function Definitions() {
     <Act method="POST" path="/workflow-definitions" icon="plus" onClick={() => setParams({ new: "1" })}>Store a definition</Act><Menu label="More" entries={[curlEntry("GET", "/workflow-definitions")]} /></>}
     list={<Table label="Definitions" rows={rows} id={d => d.id} href={d => to.definition(d.id)} current={id ?? (editing ? "" : undefined)}
       empty={<Empty title={name ? "No definition has this name" : "No definitions"} command="holdfast runs define chase.yaml --url http://127.0.0.1:7070">A definition has a name, a version and steps, and never changes. Programs store theirs when they start; others are stored with this command or the button above.</Empty>}
-      columns={[{ title: "Definition", cell: d => d.id }, { title: "Steps", cell: d => <span class="muted">{d.steps.map((s: any) => s.name).join(" → ")}</span>, wide: true }, { title: "Number", num: true, cell: d => d.steps.length }, { title: "Stored", cell: d => <Time at={d.createdAt} /> }]} />}
+      columns={[{ title: "Definition", cell: d => d.id }, { title: "Order", class: "rest", cell: d => <span class="muted">{d.steps.map((s: any) => s.name).join(" → ")}</span>, wide: true }, { title: "Steps", num: true, cell: d => d.steps.length }, { title: "Stored", cell: d => <Time at={d.createdAt} /> }]} />}
     beside={editing ? <Store from={all?.find(d => d.id === id)} /> : id ? <DefinitionDetail key={id} id={id} all={all ?? []} /> : undefined} />;
 }
 
@@ -48,7 +48,7 @@ function DefinitionDetail({ id, all }: { id: string; all: Definition[] }) {
     <Panel title="Diagram" flush>{layout ? <Diagram layout={layout} label={"Diagram of " + id} height={Math.max(140, Math.min(420, layout.height + 60))} least={.8} /> : drawn.error.value ? <Failure error={drawn.error.value} retry={drawn.reload} /> : <Loading />}</Panel>
     <Panel title="Steps" flush><SimpleTable of={d.steps as Spec[]} id={s => s.name} columns={[
       { title: "Step", cell: s => s.name }, { title: "Type", cell: s => s.type }, { title: "Handler", cell: s => s.handler ? <a class="link" href={to.handler(s.handler)}>{s.handler}</a> : "–" }, { title: "Safety", cell: s => s.safety ?? "–" },
-      { title: "More", class: "mono", cell: s => { const { name: _n, type: _t, handler: _h, safety: _s, ...rest } = s; return <span class="muted" title={JSON.stringify(rest, null, 2)}>{brief(rest)}</span>; } }]} /></Panel>
+      { title: "More", class: "mono rest", cell: s => { const { name: _n, type: _t, handler: _h, safety: _s, ...rest } = s; return <span class="muted" title={JSON.stringify(rest, null, 2)}>{brief(rest)}</span>; } }]} /></Panel>
     <Panel title="Source" actions={<Button class="small" icon="copy" onClick={() => void copyText(JSON.stringify(source, null, 2)).then(() => toast("Copied."))}>Copy</Button>}><Json value={source} label="Source of the definition" /></Panel>
   </Detail>;
 }

@@ -3,7 +3,7 @@ import { useEffect } from "preact/hooks";
 import type { Approval, Definition, Diagram as Drawing, Event, InboxItem, ListApproval, Operation, Run, RunStep } from "../api.gen";
 import { get, mayCall, p, Refused } from "../core/api";
 import { useGet } from "../core/data";
-import { absolute, duration, plural, sentence } from "../core/format";
+import { absolute, plural, sentence } from "../core/format";
 import { useKeys } from "../core/keyboard";
 import { about, topic } from "../core/live";
 import { params, setParams, to } from "../core/router";
@@ -14,7 +14,7 @@ import { offer } from "../ui/palette";
 import { Detail } from "../ui/shell";
 import { SimpleTable } from "../ui/table";
 import { decide, mayDecide } from "./approvals";
-import { Legend, Marks, visitsOf, Waterfall } from "./runs-waterfall";
+import { Legend, Marks, precise, visitsOf, Waterfall } from "./runs-waterfall";
 import { Events, useInboxEntries, Why } from "./work-part";
 
 interface Spec { name: string; type: string; handler?: string; signal?: string; prompt?: unknown }
@@ -42,14 +42,14 @@ export function RunDetail({ id }: { id: string }) {
   if (run.status === "COMPLETED") tones.end = "ok";
   const signals = (events.value.value?.items ?? []).filter(e => e.name === "signalled"), shorten = params.value.get("axis") !== "true";
   const main = actions.filter(a => a.main);
-  return <Detail title={<Id id={id} most={42} />} state={<State of={run.status} />} close="/runs" actions={<>
+  return <Detail title={<Id id={id} most={42} />} state={<><State of={run.status} />{current?.uncertain && <State of="uncertain" />}</>} close="/runs" actions={<>
     {main.map(a => <Button key={a.label} icon={a.icon} onClick={a.run}>{a.label}</Button>)}
     <Menu label="More actions" entries={[...actions.filter(a => !a.main).map(a => ({ label: a.label, icon: a.icon, danger: a.danger, run: a.run })), { ...curlEntry("GET", base), label: "Copy as curl" }]} /></>}>
     {read.error.value && <Notice tone="danger"><Failure error={read.error.value} retry={read.reload} /></Notice>}
     <WhyRun run={run} step={current} spec={spec} entry={entries[0]} approval={approvals.value.value?.items.find(a => a.status === "pending")} steps={all} />
     <Facts of={[
       ["Definition", <a class="link" href={to.definition(run.definitionId)}>{run.definitionId}</a>], ["Key", run.idempotencyKey ? <Id id={run.idempotencyKey} most={60} /> : null],
-      ["Created", <Time at={run.createdAt} />], ["Started", <Time at={run.startedAt} none="not yet" />], ["Finished", run.finishedAt ? <><Time at={run.finishedAt} />, after {duration(Date.parse(run.finishedAt) - Date.parse(run.createdAt!))}</> : null],
+      ["Created", <Time at={run.createdAt} />], ["Started", <Time at={run.startedAt} none="not yet" />], ["Finished", run.finishedAt ? <><Time at={run.finishedAt} />, after {precise(Date.parse(run.finishedAt) - Date.parse(run.createdAt!))}</> : null],
       ["Version", run.version]]} />
     <Panel title="Steps" flush actions={def.value.value && <span class="shown">{plural(specs.length, "step")}, {plural(all.length, "visit")}{steps.value.value?.next && "+"}</span>}>
       {layout ? <Diagram layout={layout} label={`Graph of ${run.definitionId}. ${all.map(s => `${s.name}: ${s.uncertain ? "uncertain" : s.status.toLowerCase()}`).join(", ")}`} height={Math.max(120, Math.min(260, layout.height * .8 + 40))} least={.8} tones={tones} on={run.status === "COMPLETED" ? ["end"] : current ? [current.name] : []} />
@@ -82,7 +82,7 @@ function reasonOf(run: Run, s?: RunStep, spec?: Spec): [tone: Tone, icon: IconNa
   if (s?.uncertain) return ["uncertain", "question", because(`It is not known whether an effect of ${step} happened`, s.error)];
   switch (run.status) {
     case "FAILED": return ["danger", "x", because(run.currentStepName ? `The run of ${run.definitionId} failed at step "${run.currentStepName}"` : "The run failed", run.error)];
-    case "COMPLETED": return ["ok", "check", `Completed${run.finishedAt ? " after " + duration(Date.parse(run.finishedAt) - Date.parse(run.createdAt!)) : ""}.`];
+    case "COMPLETED": return ["ok", "check", `Completed${run.finishedAt ? " after " + precise(Date.parse(run.finishedAt) - Date.parse(run.createdAt!)) : ""}.`];
     case "CANCELLED": return ["neutral", "stop", run.currentStepName ? `Cancelled at step "${run.currentStepName}". Completed work was not undone.` : "Cancelled before a step began."];
     case "PAUSED": return ["waiting", "pause", s?.holder ? `Paused. ${sentence(step)} is in flight at ${s.holder}; its result is stored, and no further step begins.` : "Paused: no further step begins until the run is resumed."];
   }
@@ -105,10 +105,10 @@ function WhyRun({ run, step, spec, entry, approval, steps }: { run: Run; step?: 
   const [tone, icon, text, at] = reasonOf(run, step, spec);
   const cancel = run.cancelRequested && !over(run) ? " Cancellation was requested: the run is cancelled when the step in flight has ended." : "";
   const shown = entry ? entry.reason : text, open = approval && mayDecide(approval);
-  return <Why tone={tone} icon={icon} entry={approval ? undefined : entry} text={<><strong>{shown}</strong>{!entry && at && <> <Until at={at} over="any moment now" /> <span class="muted">({absolute(at, false)})</span></>}{!entry && at && "."}{cancel}{run.status === "COMPLETED" && <span class="muted"> {plural(steps.length, "visit")} of steps.</span>}</>}>
+  return <Why tone={tone} icon={icon} entry={approval ? undefined : entry} text={<><strong>{shown}</strong>{!entry && at && <>{text.endsWith("until") && <strong> {absolute(at, false)}</strong>} <Until at={at} over="any moment now" />.</>}{cancel}{run.status === "COMPLETED" && <span class="muted"> {plural(steps.length, "visit")} of steps.</span>}</>}>
     {approval && <a class="button" href={to.approval(approval.id)}>Open the approval</a>}
     {open && <><Button class="primary" onClick={() => decide(approval, "approved")}>Approve</Button><Button class="danger" onClick={() => decide(approval, "rejected")}>Reject</Button></>}
-    {step?.uncertain && <Act method="POST" path="/operations/x/resolve" onClick={() => void resolve(run, step)}>Resolve each effect</Act>}
+    {step?.uncertain && !entry && <Act method="POST" path="/operations/x/resolve" class="primary" onClick={() => void resolve(run, step)}>Resolve</Act>}
   </Why>;
 }
 
@@ -118,7 +118,7 @@ function VisitPanel({ run, s }: { run: Run; s: RunStep }) {
       {s.error && <Notice tone={s.uncertain ? "uncertain" : s.status === "FAILED" ? "danger" : "waiting"} icon={s.uncertain ? "question" : "x"}><p>{sentence(s.error)}</p></Notice>}
       <Facts of={[["Type", s.type], ["Handler", s.handler ? <a class="link" href={to.handler(s.handler)}>{s.handler}</a> : undefined], ["Attempts", <Marks s={s} />], ["Holder", s.holder ? <>{s.holder}, epoch {s.epoch}, lease ends <Until at={s.until} /></> : undefined], ["Due", s.dueAt ? <Until at={s.dueAt} over="due" /> : undefined],
         ["Operation", s.holder || s.uncertain ? <Id id={`${run.id}/${s.name}/${s.visit}`} href={to.operation(`${run.id}/${s.name}/${s.visit}`)} most={50} /> : undefined],
-        ["Started", <Time at={s.startedAt} none="not yet" />], ["Finished", s.finishedAt ? <>{duration(Date.parse(s.finishedAt) - Date.parse(s.startedAt ?? s.finishedAt))} later, <Time at={s.finishedAt} /></> : null]]} />
+        ["Started", <Time at={s.startedAt} none="not yet" />], ["Finished", s.finishedAt ? <>{precise(Date.parse(s.finishedAt) - Date.parse(s.startedAt ?? s.finishedAt))} later, <Time at={s.finishedAt} /></> : null]]} />
       <div class="grid"><div><h3>Input</h3><Json value={s.input} label={`Input of step ${s.name}`} /></div><div><h3>Output</h3><Json value={s.output} label={`Output of step ${s.name}`} /></div></div>
     </div>
   </Panel>;

@@ -2,7 +2,10 @@
 import type { Event, Run, RunStep } from "../api.gen";
 import { now } from "../core/api";
 import { clockTime, duration, plural, tick } from "../core/format";
-import { Icon, type IconName, State, type Tone, toneOf } from "../ui/basic";
+import { Icon, type IconName, type Tone, toneOf } from "../ui/basic";
+
+/** precise writes a length of time to the second, where duration has minutes only. */
+export const precise = (ms: number) => (ms >= 90_000 && ms < 3_600_000 ? `${Math.floor(ms / 60_000)} min ${Math.floor((ms % 60_000) / 1000)} s` : duration(ms));
 
 interface Segment { kind: "attempt" | "wait" | "queued" | "uncertain"; from: number; to: number; open: boolean; tone: Tone; icon?: IconName; title: string; n?: number }
 export interface Visit { key: string; name: string; visit: number; step?: RunStep; segments: Segment[] }
@@ -87,16 +90,16 @@ export function Waterfall({ run, visits, chosen, choose, shorten }: { run: Run; 
   const from = Date.parse(run.createdAt ?? ""), to = Math.max(Date.parse(run.finishedAt ?? "") || now(), from + 1);
   const scale = scaleOf(visits, from, to, shorten), rows = visits.slice(-most), total = to - from;
   return <div class="waterfall scroller" tabIndex={0} role="region" aria-label="Attempts over time"><table>
-    <thead><tr><th scope="col">Step</th><th scope="col" class="axis-cell"><div class="axis"><span class="hidden">Time since the start</span>{[0, .25, .5, .75, 1].map(x => <span key={x} style={{ left: x * 100 + "%" }} title={clockTime(scale.time(x))}>{x === 0 ? clockTime(from).slice(0, 8) : "+" + duration(scale.time(x) - from)}</span>)}</div></th><th scope="col" class="num">Took</th></tr></thead>
+    <thead><tr><th scope="col">Step</th><th scope="col" class="axis-cell"><span class="hidden">Time since the start</span><div class="axis">{[0, 1 / 3, 2 / 3, 1].map(x => <span key={x} style={{ left: x * 100 + "%" }} title={clockTime(scale.time(x))}>{x === 0 ? clockTime(from).slice(0, 8) : "+" + precise(scale.time(x) - from)}</span>)}</div></th><th scope="col" class="num">Took</th></tr></thead>
     <tbody>{rows.map(v => {
       const took = v.segments.length ? v.segments.at(-1)!.to - (v.segments.find(s => s.kind !== "queued") ?? v.segments[0]).from : 0;
       return <tr key={v.key} aria-selected={v.key === chosen} class="link-row" onClick={() => choose(v.key)}>
         <td><button type="button" class="bare" aria-pressed={v.key === chosen} onClick={e => { e.stopPropagation(); choose(v.key); }} title={`${v.name}, visit ${v.visit}`}>{v.name}{v.visit > 1 && <span class="muted"> #{v.visit}</span>}</button></td>
-        <td class="track-cell"><div class="track" role="img" aria-label={v.segments.map(s => `${s.title}, ${duration(s.to - s.from)}`).join("; ") || "not started"}>{v.segments.map((s, i) => {
+        <td class="track-cell"><div class="track" role="img" aria-label={v.segments.map(s => `${s.title}, ${precise(s.to - s.from)}`).join("; ") || "not started"}>{v.segments.map((s, i) => {
           const left = scale.x(s.from) * 100, width = scale.x(s.to) * 100 - left;
-          return <span key={i} class={`segment ${s.kind} tone-${s.tone}${s.open && s.kind !== "queued" ? " open" : ""}`} style={{ left: left + "%", width: width + "%" }} title={`${s.title}\n${clockTime(s.from)}, ${duration(s.to - s.from)}`}>{s.kind === "attempt" && width > 3 ? <>{s.icon && s.icon !== "check" && <Icon name={s.icon} />}{s.n !== undefined && width > 5 && s.n}</> : s.kind === "uncertain" && width > 3 ? <Icon name="question" /> : null}</span>;
+          return <span key={i} class={`segment ${s.kind} tone-${s.tone}${s.open && s.kind !== "queued" ? " open" : ""}`} style={{ left: left + "%", width: width + "%" }} title={`${s.title}\n${clockTime(s.from)}, ${precise(s.to - s.from)}`}>{s.kind === "attempt" && width > 3 ? <>{s.icon && s.icon !== "check" && <Icon name={s.icon} />}{s.n !== undefined && width > 5 && s.n}</> : s.kind === "uncertain" && width > 3 ? <Icon name="question" /> : null}</span>;
         })}</div></td>
-        <td class="num" title={`${(100 * took / total).toFixed(1)} % of the run`}>{duration(took)} <span class="muted">{Math.round(100 * took / total)} %</span></td>
+        <td class="num" title={`${(100 * took / total).toFixed(1)} % of the run`}>{precise(took)} <span class="muted hide-small">{Math.round(100 * took / total)} %</span></td>
       </tr>;
     })}</tbody>
   </table>
@@ -115,5 +118,3 @@ export function Marks({ s }: { s: RunStep }) {
 export const Legend = () => <div class="keyline">
   <span><span class="segment tone-ok" />completed</span><span><span class="segment tone-danger" />failed or crashed</span><span><span class="segment tone-active" />in flight</span>
   <span><span class="segment wait tone-waiting" />waits</span><span><span class="segment uncertain tone-uncertain" />uncertain</span><span><span class="segment queued tone-neutral" />due</span></div>;
-
-export { State };

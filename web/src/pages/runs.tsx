@@ -51,7 +51,7 @@ export function Runs() {
       columns={[
         { title: "Run", cell: r => <Id id={r.id} /> }, { title: "Status", cell: r => <span class="row"><State of={r.status} />{r.cancelRequested && r.status !== "CANCELLED" && <span class="tone tone-waiting" title="cancellation was requested"><Icon name="stop" /></span>}</span> },
         { title: "Definition", cell: r => <a href={to.definition(r.definitionId)}>{r.definitionId}</a>, wide: true }, { title: "Step", cell: r => r.currentStepName ?? "–" },
-        { title: "Key", cell: r => r.idempotencyKey ? <Id id={r.idempotencyKey} most={26} /> : "–", wide: true }, { title: "Error", cell: r => <span title={r.error ?? ""}>{r.error ?? ""}</span>, wide: true }, { title: "Created", cell: r => <Time at={r.createdAt} /> }]} />}
+        { title: "Key", cell: r => r.idempotencyKey ? <Id id={r.idempotencyKey} most={26} /> : "–", wide: true }, { title: "Error", class: "rest", cell: r => <span title={r.error ?? ""}>{r.error ?? ""}</span>, wide: true }, { title: "Created", cell: r => <Time at={r.createdAt} /> }]} />}
     beside={id ? <RunDetail key={id} id={id} /> : undefined} />;
 }
 

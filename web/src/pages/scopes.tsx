@@ -73,7 +73,7 @@ function ScopeDetail({ kind, id, info }: { kind: string; id: string; info?: Scop
     <Panel title="History" flush actions={<Shown rows={history} one="change" />}>
       <Table label="History" rows={history} id={e => String(e.version)} keys={false} height={events.length > 8 ? "290px" : "auto"} empty={<Empty title="No history">The history of this scope is not retained any more.</Empty>} columns={[
         { title: "Version", num: true, cell: e => e.version }, { title: "Change", cell: e => <button type="button" class="bare link" aria-pressed={e.version === shown} onClick={() => { setParams({ at: e.version === last ? "" : String(e.version), from: "", show: "changes" }); }}>{words(e.name)}</button> },
-        { title: "Data", class: "mono", cell: e => <span class="muted" title={JSON.stringify(e.data)}>{brief(e.data)}</span> }, { title: "By", cell: e => e.actor || "–" }, { title: "When", cell: e => <Time at={e.at} /> }]} />
+        { title: "When", cell: e => <Time at={e.at} /> }, { title: "By", cell: e => e.actor || "–" }, { title: "Data", class: "mono rest", cell: e => <span class="muted" title={JSON.stringify(e.data)}>{brief(e.data)}</span> }]} />
     </Panel>
   </Detail>;
 }

@@ -69,14 +69,14 @@ function WalletDetail({ id }: { id: string }) {
     <div><p class="muted">Balance</p><p class="balance"><Points n={w.balance} /> <span class="muted">points</span></p></div>
     {audited}
     <Facts of={[["Below zero", w.allowNegative ? "permitted" : "refused: batches pause when the wallet cannot pay"], ["Batches", <a class="link" href={"/batches?wallet=" + encodeURIComponent(id)}>Paid from this wallet</a>]]} />
-    <Panel title="Ledger" flush actions={<Shown rows={rows} one="entry" many="entries" />}>
+    <div class="ledger"><Panel title="Ledger" flush actions={<Shown rows={rows} one="entry" many="entries" />}>
       <Table label="Ledger" rows={rows} id={l => String(l.id)} keys={false} height={(rows.value.value?.length ?? 0) > 12 ? "60vh" : "auto"} empty={<Empty title="No entries" command={`holdfast wallet credit ${id} 500 --reference payment-17 --url http://127.0.0.1:7070`}>Credits, charges and refunds appear here.</Empty>} columns={[
-        { title: "Date", cell: l => <time dateTime={l.at ?? ""} title={l.at ? relative(l.at) : ""}>{absolute(l.at, false).slice(0, 19)}</time> },
+        { title: "Date", cell: l => <time dateTime={l.at ?? ""} title={l.at ? relative(l.at) : ""}>{absolute(l.at, false).slice(0, 16)}<span class="hide-small">{absolute(l.at, false).slice(16, 19)}</span></time> },
         { title: "What", cell: l => <State of={sentence(l.reason)} tone={l.delta < 0 ? "neutral" : "ok"} icon={l.delta < 0 ? "minus" : l.reason === "credit" ? "plus" : "undo"} /> },
-        { title: "Reference", cell: l => <Reference of={l.reference} /> },
+        { title: "Reference", class: "rest", cell: l => <Reference of={l.reference} /> },
         { title: "Amount", num: true, cell: l => <span class={l.delta > 0 ? "amount-in" : ""}>{l.delta > 0 ? "+" : "−"}{number(Math.abs(l.delta))}</span> },
-        { title: "Balance", num: true, cell: l => <Points n={l.balance} /> }, { title: "#", num: true, cell: l => <span class="muted">{l.id}</span> }]} />
-    </Panel>
+        { title: "Balance", num: true, cell: l => <Points n={l.balance} /> }, { title: "#", num: true, wide: true, cell: l => <span class="muted">{l.id}</span> }]} />
+    </Panel></div>
   </Detail>;
 }
 

@@ -10,7 +10,7 @@ import { about, lastState, topic } from "../core/live";
 import type { LiveChange } from "../api.gen";
 import { params, setParams, to } from "../core/router";
 import { Button, Empty, Icon, type IconName, Json, Notice, Panel, Time, type Tone } from "../ui/basic";
-import { ask, curlEntry, Menu } from "../ui/dialog";
+import { ask, curlEntry, Menu, quick } from "../ui/dialog";
 import { Table } from "../ui/table";
 
 /** Shown says how many rows a list has. */
@@ -38,10 +38,13 @@ export function useInboxEntries(fits: (i: InboxItem) => boolean): InboxItem[] {
   return lastState().inbox?.items.filter(fits) ?? [];
 }
 
+/** Actions that only try again, or that are safe to repeat, are sent at once, as in the inbox. */
+const trivial = /\/(unblock|retry|maintenance|credit)$/;
+
 /** Why says in one sentence why something is where it is, with the actions of its inbox entry. */
 export function Why({ tone, icon, text, entry, children }: { tone: Tone; icon: IconName; text: ComponentChildren; entry?: InboxItem; children?: ComponentChildren }) {
   const actions = entry ? [entry.action, ...entry.others].filter(a => a.method && mayCall(a.method, a.route!)) : [];
-  const confirm = (a: (typeof actions)[number], danger: boolean) => ask({ title: a.label, body: <p>{entry!.reason}</p>, label: "Confirm", danger, method: a.method!, path: a.route!.replace(/^\/api\/v1/, ""), send: () => a.body ?? {} });
+  const confirm = (a: (typeof actions)[number], danger: boolean) => !danger && trivial.test(a.route!) ? void quick(a.method!, a.route!, a.body ?? {}, a.label + ": done.") : ask({ title: a.label, body: <p>{entry!.reason}</p>, label: "Confirm", danger, method: a.method!, path: a.route!.replace(/^\/api\/v1/, ""), send: () => a.body ?? {} });
   return <Notice tone={tone} icon={icon}><div class="why"><p>{text}</p>{children}
     {actions.slice(0, 1).map(a => <Button key={a.label} class="primary" onClick={() => confirm(a, false)}>{a.label}</Button>)}
     {actions.length > 0 && <Menu label="Other answers" entries={[...actions.slice(1).map(a => ({ label: a.label, run: () => confirm(a, true) })), curlEntry(actions[0].method!, actions[0].route!, actions[0].body)]} />}
@@ -56,8 +59,8 @@ export function Events({ stream, kind, subject }: { stream: string; kind: LiveCh
     <Table label="Events" rows={rows} id={e => String(e.version)} keys={false} height={(rows.value.value?.length ?? 0) > 8 ? "290px" : "auto"} empty={<Empty title="No events">The history of this object is not retained any more.</Empty>} columns={[
       { title: "#", num: true, cell: e => e.version },
       { title: "Event", cell: e => <button type="button" class="bare link" aria-expanded={open?.version === e.version} onClick={() => set(open?.version === e.version ? undefined : e)}>{words(e.name)}</button> },
-      { title: "Data", class: "mono", cell: e => <span class="muted" title={JSON.stringify(e.data)}>{brief(e.data)}</span> },
-      { title: "By", cell: e => e.actor || "–" }, { title: "When", cell: e => <Time at={e.at} /> }]} />
+      { title: "When", cell: e => <Time at={e.at} /> }, { title: "By", cell: e => e.actor || "–" },
+      { title: "Data", class: "mono rest", cell: e => <span class="muted" title={JSON.stringify(e.data)}>{brief(e.data)}</span> }]} />
     {open && <div class="body"><p class="row"><strong>{words(open.name)}</strong><span class="muted">version {open.version} · <Time at={open.at} /></span><span class="grow" /><Button class="quiet small" icon="x" onClick={() => set(undefined)}>Close</Button></p><Json value={open.data} label={"Data of event " + open.version} /></div>}
   </Panel>;
 }
