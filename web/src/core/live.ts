@@ -34,6 +34,13 @@ export function watch(topics: string[], f: (m: Watched) => void): () => void {
   return () => { watchers.delete(w); announce(); };
 }
 
+/** topic names an object to watch, such as topic("run", id): a comma or a percent sign within a name is encoded. */
+export const topic = (kind: string, name: string) => kind + ":" + name.replaceAll("%", "%25").replaceAll(",", "%2C");
+
+/** about returns whether a message is about objects of a kind, or about one of them. */
+export const about = (kind: LiveChange["kind"], subject?: string) => (m: Watched): boolean =>
+  m.reset || m.changes.some(c => c.kind === kind && (subject === undefined || c.subject === subject)) || m.folded.some(c => c.kind === kind && (subject === undefined || c.subject === subject));
+
 const tab = Math.random().toString(36).slice(2);
 const channel = "BroadcastChannel" in globalThis ? new BroadcastChannel("holdfast-live") : null;
 

@@ -14,6 +14,8 @@ export interface DiagramProps {
   tones?: Record<string, string>;
   href?: (node: DiagramNode) => string | undefined;
   height?: number;
+  /** The smallest zoom that fits text to be read. A diagram that needs less is shown at the first emphasized node. */
+  least?: number;
   /** Receives a function that moves a token along the edge between two nodes. */
   tokens?: (move: (from: string, to: string) => void) => void;
 }
@@ -31,14 +33,17 @@ export function Diagram(p: DiagramProps) {
     const box = svg.current?.getBoundingClientRect();
     if (!box?.width) return;
     const k = Math.min(1.2, (box.width - 32) / layout.width, (box.height - 32) / layout.height);
-    set({ k, x: (box.width - layout.width * k) / 2, y: (box.height - layout.height * k) / 2 });
+    if (p.least === undefined || k >= p.least) { set({ k, x: (box.width - layout.width * k) / 2, y: (box.height - layout.height * k) / 2 }); return; }
+    const at = layout.nodes.find(n => p.on?.includes(n.id)) ?? layout.nodes.find(n => n.initial) ?? layout.nodes[0], l = p.least;
+    const place = (room: number, size: number, middle: number) => (size * l <= room ? (room - size * l) / 2 : Math.min(0, Math.max(room - size * l, room / 2 - middle * l)));
+    set({ k: l, x: place(box.width, layout.width, at.x + at.width / 2), y: place(box.height, layout.height, at.y + at.height / 2) });
   };
   useEffect(() => {
     fit();
     const sized = new ResizeObserver(fit);
     sized.observe(svg.current!);
     return () => sized.disconnect();
-  }, [layout.width, layout.height]);
+  }, [layout.width, layout.height, p.least === undefined ? "" : p.on?.[0]]);
 
   const zoom = (by: number, at?: { x: number; y: number }) => set(v => {
     const box = svg.current!.getBoundingClientRect(), c = at ?? { x: box.width / 2, y: box.height / 2 }, k = Math.max(.2, Math.min(3, v.k * by));

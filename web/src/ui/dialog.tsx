@@ -113,8 +113,11 @@ function AskDialog({ ask: a, close }: { ask: Ask; close: () => void }) {
   const fields = a.fields ?? [];
   const [raw, set] = useState<Record<string, string | boolean>>(() => Object.fromEntries(fields.map(f => [f.name, f.kind === "checkbox" ? f.value === "true" : f.value ?? (f.options?.[0]?.value ?? "")])));
   const [error, setError] = useState<Refused>(), [wrong, setWrong] = useState(""), [busy, setBusy] = useState(false), [typed, setTyped] = useState("");
-  useEffect(() => { ref.current?.showModal(); }, []);
   const count = a.touches !== undefined && a.touches > 10 ? String(a.touches) : "";
+  useEffect(() => {
+    ref.current?.showModal();
+    ref.current?.querySelector<HTMLElement>(fields.length || count ? "label.field :is(input, select, textarea)" : a.danger ? "footer .back" : "footer [type=submit]")?.focus();
+  }, []);
   const request = (values: Values) => ({ path: typeof a.path === "string" ? a.path : a.path(values), body: a.send ? a.send(values) : undefined });
   const submit = async (e: Event) => {
     e.preventDefault();
@@ -137,7 +140,7 @@ function AskDialog({ ask: a, close }: { ask: Ask; close: () => void }) {
       setBusy(false);
     }
   };
-  const copy = () => { const { values } = parse(fields, raw), r = request(values); void copyText(curl(a.method, r.path, r.body)).then(() => toast("Copied as curl.")); };
+  const copy = () => { const { values } = parse(fields, raw), r = request(values); void copyText(curl(a.method, r.path, r.body, a.headers?.(values))).then(() => toast("Copied as curl.")); };
   return <dialog ref={ref} aria-labelledby={title} onClose={close} onClick={e => { if (e.target === ref.current && !a.tell) ref.current?.close(); }}>
     <form onSubmit={submit}>
       <h1 id={title}>{a.title}</h1>
@@ -155,7 +158,7 @@ function AskDialog({ ask: a, close }: { ask: Ask; close: () => void }) {
       <footer>
         {!a.run && <Button class="quiet" onClick={copy} icon="copy">Copy as curl</Button>}
         <span class="grow" />
-        {!a.tell && <Button onClick={() => ref.current?.close()}>Cancel</Button>}
+        {!a.tell && <Button class="back" onClick={() => ref.current?.close()}>Cancel</Button>}
         <button type="submit" class={a.danger ? "primary danger" : "primary"} disabled={busy}>{busy ? "Sending…" : a.label}</button>
       </footer>
     </form>

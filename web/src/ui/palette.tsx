@@ -18,9 +18,11 @@ export const pageActions = signal<Action[]>([]);
 
 /** offer makes the actions of a page findable until the returned function is called. */
 export function offer(actions: Action[]): () => void {
-  pageActions.value = actions;
-  return () => { if (pageActions.value === actions) pageActions.value = []; };
+  offered.unshift(actions); // those of the details come before those of the list
+  pageActions.value = offered.flat();
+  return () => { offered.splice(offered.indexOf(actions), 1); pageActions.value = offered.flat(); };
 }
+const offered: Action[][] = [];
 
 interface Option { group: string; label: string; icon: IconName; hint?: string; status?: string; run: () => void }
 

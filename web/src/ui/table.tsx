@@ -13,7 +13,7 @@ export interface Column<T> {
   cell: (row: T) => ComponentChildren;
   /** Figures are aligned to the right. */
   num?: boolean;
-  /** Left out while another row is open beside the list. */
+  /** Left out while another row is open beside the list, and on small screens. */
   wide?: boolean;
   class?: string;
 }
@@ -34,6 +34,8 @@ export interface TableProps<T> {
   keys?: boolean;
   /** Height of the rows' window if the table does not fill its place, such as "320px". */
   height?: string;
+  /** A table within the details of a row leaves the keys to the list. */
+  keys?: false;
 }
 
 const rowHeight = 32, over = 20;
@@ -87,9 +89,9 @@ export function Table<T>(p: TableProps<T>) {
   return <div class="table">
     {rows.error.value && <Notice tone="danger"><Failure error={rows.error.value} retry={rows.reload} /></Notice>}
     {rows.stale?.value && <Notice tone="active" icon="refresh"><p>There are newer rows. <button type="button" class="bare link" onClick={() => { scroller.current!.scrollTop = 0; rows.reload(); }}>Show them</button></p></Notice>}
-    {all.length === 0 ? p.empty : <div class={p.height ? "scroller bounded" : "scroller"} ref={scroller} tabIndex={0} role="region" aria-label={p.label} style={p.height ? { "--height": p.height } as any : undefined}>
+    {all.length === 0 ? (rows.more.value ? <Loading /> : p.empty) : <div class={p.height ? "scroller bounded" : "scroller"} ref={scroller} tabIndex={0} role="region" aria-label={p.label} style={p.height ? { "--height": p.height } as any : undefined}>
       <table aria-rowcount={rows.more.value ? -1 : total + 1}>
-        <thead><tr>{p.selection && <th class="check"><span class="hidden">Selected</span></th>}{shown.map(c => <th key={c.title} scope="col" class={c.num ? "num" : ""}>{c.title}</th>)}</tr></thead>
+        <thead><tr>{p.selection && <th class="check"><span class="hidden">Selected</span></th>}{shown.map(c => <th key={c.title} scope="col" class={(c.num ? "num" : "") + (c.wide ? " wide-cell" : "")}>{c.title}</th>)}</tr></thead>
         <tbody>
           {from > 0 && <tr aria-hidden="true" style={{ height: from * rowHeight + "px" }}><td colSpan={99} style={{ height: "auto" }}>{from <= skipped && skipped > 0 ? <Button class="small" onClick={() => { scroller.current!.scrollTop = 0; rows.reload(); }}>Back to the first rows</Button> : null}</td></tr>}
           {Array.from({ length: Math.max(0, until - from) }, (_, n) => {
@@ -99,7 +101,7 @@ export function Table<T>(p: TableProps<T>) {
             const open = (e: MouseEvent) => { if ((e.target as Element).closest("a, button, input")) return; if (href) { cursor.value = i; go(href + location.search); } };
             return <tr key={id} class={(href ? "link-row" : "") + (cursor.value === i ? " cursor" : "")} aria-selected={id === p.current || selected.value.has(id)} onClick={open}>
               {p.selection && <td class="check"><input type="checkbox" aria-label={"select " + id} checked={selected.value.has(id)} onChange={() => pick(id)} /></td>}
-              {shown.map((c, k) => <td key={c.title} class={(c.num ? "num " : "") + (c.class ?? "")}>{k === 0 && href ? <a href={href + location.search}>{c.cell(row)}</a> : c.cell(row)}</td>)}
+              {shown.map((c, k) => <td key={c.title} class={(c.num ? "num " : "") + (c.wide ? "wide-cell " : "") + (c.class ?? "")}>{k === 0 && href ? <a href={href + location.search}>{c.cell(row)}</a> : c.cell(row)}</td>)}
             </tr>;
           })}
           {until < total && <tr aria-hidden="true" style={{ height: (total - until) * rowHeight + "px" }}><td colSpan={99} style={{ height: "auto" }} /></tr>}
