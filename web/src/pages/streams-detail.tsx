@@ -1,5 +1,5 @@
 // One stream: what is known about it, its events, and what can be done to it.
-import { useEffect } from "preact/hooks";
+import { useEffect, useRef } from "preact/hooks";
 import type { Event, StreamStatistics } from "../api.gen";
 import { may, mayCall, p, query } from "../core/api";
 import { useGet } from "../core/data";
@@ -77,7 +77,9 @@ function Events({ name, follow, last }: { name: string; follow: string[]; last?:
 
 /** EventRow is one event, with its data if it is open. */
 export function EventRow({ e, open }: { e: Event; open: boolean }) {
-  return <li class={open ? "open" : ""}>
+  const row = useRef<HTMLLIElement>(null);
+  useEffect(() => { if (open) row.current?.scrollIntoView({ block: "nearest" }); }, [open]);
+  return <li class={open ? "open" : ""} ref={row}>
     <a class="line" href={(open ? to.stream(e.stream) : eventPath(e)) + location.search} aria-expanded={open}><Icon name={open ? "down" : "right"} /><span class="num">{e.version}</span><strong class="clip grow">{e.name}</strong>{e.actor && <span class="muted clip actor">{e.actor}</span>}<Time at={e.at} /></a>
     {open && <EventBody e={e} />}
   </li>;

@@ -116,9 +116,9 @@ export function Tail({ bar, beside }: { bar: ComponentChildren; beside?: Compone
     empty={searching ? <Loading /> : filtered ? <Empty title="No event matches">Correlation and actor are matched as a whole. A search of all streams does not include histories: name one as the stream, such as $entity/invoice/17.</Empty>
       : <Empty title="No events" command={`holdfast streams append orders placed --data '{"total":1250}'`}>Events of all streams appear here as they are appended.</Empty>}
     columns={[
-      { title: "Event", cell: e => e.name }, { title: "Stream", cell: e => <a class="mono" href={to.stream(e.stream) + location.search}>{e.stream}</a> }, { title: "Version", num: true, cell: e => number(e.version), wide: true },
-      { title: "Actor", cell: e => e.actor || "–", wide: true }, { title: "Correlation", cell: e => (e.correlation ? <Id id={e.correlation} href={to.correlation(e.correlation)} /> : "–"), wide: true },
-      { title: "Time", cell: e => <span class="row"><Time at={e.at} />{beside === undefined && <span class="muted mono">{e.at && clockTime(e.at)}</span>}</span> }]} /></div>} />;
+      { title: "Event", cell: e => e.name }, { title: "Stream", cell: e => <a class="mono" href={to.stream(e.stream) + location.search}>{e.stream}</a> },
+      { title: "Time", cell: e => <span class="row"><Time at={e.at} />{beside === undefined && <span class="muted mono">{e.at && clockTime(e.at)}</span>}</span> }, { title: "Version", num: true, cell: e => number(e.version), wide: true },
+      { title: "Actor", cell: e => e.actor || "–", wide: true }, { title: "Correlation", cell: e => (e.correlation ? <Id id={e.correlation} href={to.correlation(e.correlation)} /> : "–"), wide: true }]} /></div>} />;
 }
 
 /** Field is a filter that is applied when it is left, or with Enter: each change searches up to 20,000 events. */

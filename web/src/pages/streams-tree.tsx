@@ -79,14 +79,14 @@ export function Tree({ id }: { id: string }) {
 }
 
 function Branch({ n, start }: { n: Node; start: number }) {
-  const { e } = n, subject = e.stream.startsWith("$") ? subjectLink(e.stream) : undefined;
+  const { e } = n, subject = e.stream.startsWith("$") ? subjectLink(e.stream) : undefined, open = useSignal(false);
   return <li>
-    <details>
-      <summary><span class="offset mono">+{duration(Math.max(0, Date.parse(e.at ?? "") - start))}</span><strong>{e.name}</strong><a class="mono clip link" href={to.stream(e.stream) + "/" + e.version}>{e.stream}<span class="muted">/{e.version}</span></a>
-        {subject && <a class="link" href={subject}>Open {e.stream.split("/")[0].slice(1)}</a>}{n.outside && <span class="muted">cause, with another correlation</span>}<span class="grow" />{e.actor && <span class="muted clip actor">{e.actor}</span>}<Time at={e.at} /></summary>
-      {e.causation && <p class="muted">Causation <code>{e.causation}</code></p>}
-      <Json value={e.data} label={`Data of ${e.stream} version ${e.version}`} />
-    </details>
+    <div class="line">
+      <Button class="quiet icon-only small" icon={open.value ? "down" : "right"} aria-expanded={open.value} aria-label={`Data of ${e.name}`} onClick={() => (open.value = !open.value)} />
+      <span class="offset mono">+{duration(Math.max(0, Date.parse(e.at ?? "") - start))}</span><strong>{e.name}</strong><a class="mono clip link" href={to.stream(e.stream) + "/" + e.version}>{e.stream}/{e.version}</a>
+      {subject && <a class="link" href={subject}>Open {e.stream.split("/")[0].slice(1)}</a>}{n.outside && <span class="muted">cause, with another correlation</span>}<span class="grow" />{e.actor && <span class="muted clip actor">{e.actor}</span>}<Time at={e.at} />
+    </div>
+    {open.value && <div class="stack tight event">{e.causation && <p class="muted">Causation <code>{e.causation}</code></p>}<Json value={e.data} label={`Data of ${e.stream} version ${e.version}`} /></div>}
     {n.below.length > 0 && <ul>{n.below.map(b => <Branch key={eventKey(b.e)} n={b} start={start} />)}</ul>}
   </li>;
 }
