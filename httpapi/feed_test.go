@@ -450,7 +450,7 @@ func TestFailuresAndRepairsByHand(t *testing.T) {
 				t.Errorf("permanent failure returned %+v, want it blocked", f)
 			}
 		}
-		if p := d.position("r", "a"); !p.Blocked || p.Error != "no" || p.Watermark != -1 {
+		if p := d.position("r", "a"); !p.Blocked || p.Error != "no" || p.Watermark != -1 || p.Due != 1 || p.Failing == nil || *p.Failing != 0 {
 			t.Errorf("got position %+v, want it blocked with watermark -1", p)
 		}
 		repair := func(path string, body any, want ...string) {

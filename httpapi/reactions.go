@@ -220,11 +220,19 @@ func listPositions(c *call, in *listPositionsIn) (wire.List[wire.Position], erro
 		if x.Reaction == feed.Reaction && in.Name == every { // users cannot repair the feed
 			continue
 		}
-		all = append(all, wire.Position{Stream: x.Stream, Reaction: x.Reaction, Watermark: x.Watermark, Head: x.Head, Retry: x.Failures, Deaths: x.Crashes, LostHandOuts: x.Lost,
+		all = append(all, wire.Position{Stream: x.Stream, Reaction: x.Reaction, Watermark: x.Watermark, Due: x.Due, Head: x.Head, Failing: failing(x), Retry: x.Failures, Deaths: x.Crashes, LostHandOuts: x.Lost,
 			Blocked: x.Blocked, Error: x.Error, LeasedBy: x.Holder, LeasedUntil: shapes.At(x.Until), NotBefore: shapes.At(x.DueAt),
 			ResetRequested: x.ResetRequested})
 	}
 	return listed(c, all, next), nil
+}
+
+// failing returns the version of the event that failed, or nil.
+func failing(x reactions.Position) *int64 {
+	if x.Failing < 0 {
+		return nil
+	}
+	return &x.Failing
 }
 
 type claimLeasesIn struct {

@@ -229,7 +229,9 @@ type Position struct {
 	Stream       string `json:"stream"`
 	Reaction     string `json:"reaction"`
 	Watermark    int64  `json:"watermark" doc:"Last version that the reaction has handled or skipped; -1 if there is none."`
-	Head         int64  `json:"head"`
+	Due          int64  `json:"due" doc:"Last version that is known to concern the reaction; at most the watermark if nothing is to be handled."`
+	Head         int64  `json:"head" doc:"Last version of the stream."`
+	Failing      *int64 `json:"failing" doc:"Version of the event that failed; null if none has."`
 	Retry        int    `json:"retry"`
 	Deaths       int    `json:"deaths"`
 	LostHandOuts int    `json:"lostHandOuts" doc:"Number of consecutive hand-outs to workers that never responded."`

@@ -37,7 +37,7 @@ func TestDemoThatLiesFails(t *testing.T) {
 	db := databaseFlags{DB: "a.db", Schema: "holdfast"}
 	d := demo.New(p.stdout, demoCallers(p.env, db, self))
 	s := server{program: p, databaseFlags: db, serverFlags: serverFlags{Listen: "127.0.0.1:0"}, parts: d.Parts(), sweepEvery: demo.Sweep,
-		afterReady: func(ctx context.Context, e *holdfast.Engine) error { engine = e; return d.Tell(ctx) }}
+		afterReady: func(ctx context.Context, e *holdfast.Engine, _ string) error { engine = e; return d.Tell(ctx) }}
 	err = s.run(t.Context())
 	if exitCode(err) != 1 {
 		t.Fatalf("got error %v", err)

@@ -43,8 +43,16 @@ func (c *devCommand) Run(ctx context.Context, p *program) error {
 	}
 	if c.Demo {
 		d := demo.New(p.stdout, demoCallers(p.env, c.databaseFlags, ""))
-		s.parts, s.sweepEvery = d.Parts(), demo.Sweep
-		s.afterReady = func(ctx context.Context, _ *holdfast.Engine) error { return d.Tell(ctx) }
+		s.parts, s.sweepEvery, s.historyRetention = d.Parts(), demo.Sweep, demo.HistoryRetention
+		s.afterReady = func(ctx context.Context, _ *holdfast.Engine, url string) error {
+			if c.NoDashboard {
+				url = ""
+			}
+			if err := d.Tell(ctx); err != nil {
+				return err
+			}
+			return d.Work(ctx, url)
+		}
 	}
 	return s.run(ctx)
 }
@@ -90,11 +98,13 @@ type server struct {
 	noMigrate  bool
 	parts      []holdfast.Part
 	sweepEvery time.Duration // 0 means --janitor-every
-	api        httpapi.Options
+	// historyRetention is that of the engine: 0 keeps histories forever.
+	historyRetention time.Duration
+	api              httpapi.Options
 	// check may refuse to serve the engine. Nil accepts any engine.
 	check func(context.Context, *holdfast.Engine) error
-	// afterReady runs once the server is ready. Its error stops the server.
-	afterReady func(context.Context, *holdfast.Engine) error
+	// afterReady runs once the server is ready, at the URL. Its error stops the server.
+	afterReady func(ctx context.Context, engine *holdfast.Engine, url string) error
 }
 
 // run serves until ctx is cancelled. It listens on the address before it opens the database,
@@ -149,7 +159,7 @@ func (s server) run(ctx context.Context) error {
 		s.parts = append(s.parts, run.Retention(s.KeepRuns))
 	}
 	api := httpapi.New(s.api)
-	engine, err := holdfast.Open(ctx, db, holdfast.Config{Log: s.log, NoMigrate: s.noMigrate, SweepEvery: cmp.Or(s.sweepEvery, s.JanitorEvery)},
+	engine, err := holdfast.Open(ctx, db, holdfast.Config{Log: s.log, NoMigrate: s.noMigrate, SweepEvery: cmp.Or(s.sweepEvery, s.JanitorEvery), HistoryRetention: s.historyRetention},
 		append(s.parts, lifecycle.StuckAfter(s.JanitorStuckAfter), stream.Feed(stream.FeedOptions{}), api)...)
 	if err != nil {
 		return unlessStopped(ctx, err)
@@ -246,7 +256,7 @@ func (s server) until(ctx context.Context, engine *holdfast.Engine, url string, 
 	}()
 	err := s.ready(ctx, engine, url)
 	if err == nil && s.afterReady != nil {
-		err = unlessStopped(ctx, s.afterReady(ctx, engine))
+		err = unlessStopped(ctx, s.afterReady(ctx, engine, url))
 	}
 	if err != nil {
 		stop()

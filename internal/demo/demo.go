@@ -6,6 +6,9 @@
 // started by many callers at once, and a scope is changed by many callers at once. The demo
 // counts the results that the callers observed and the results that the database recorded, and
 // fails if the two differ.
+//
+// Afterwards a small company keeps working until the server stops, so that the dashboard has
+// something to show.
 package demo
 
 import (
@@ -38,9 +41,11 @@ const (
 	timeout = 2 * time.Minute // of the whole demo
 )
 
-// Demo is one run of the demo. [Demo.Tell] runs it, on an engine opened with [Demo.Parts].
+// Demo is one run of the demo. [Demo.Tell] runs its chapters, and [Demo.Work] the company, on an
+// engine opened with [Demo.Parts].
 type Demo struct {
 	*shop
+	company *company
 	callers Callers
 	scans   *batch.Kind[int, string]
 	chase   *run.Definition
@@ -53,11 +58,14 @@ type Demo struct {
 
 // New returns a demo that prints to out. It starts and kills the processes of c.
 func New(out io.Writer, c Callers) *Demo {
-	return &Demo{shop: newShop(), scans: scanKind(), chase: chase(), callers: c, run: uuid.NewString()[:8], out: out, bar: newBar(out, races)}
+	shop, scans := newShop(), scanKind()
+	return &Demo{shop: shop, company: newCompany(shop, scans), scans: scans, chase: chase(), callers: c, run: uuid.NewString()[:8], out: out, bar: newBar(out, races)}
 }
 
 // Parts returns the parts that the engine of the demo must be opened with.
-func (d *Demo) Parts() []holdfast.Part { return []holdfast.Part{d.shop, d.scans, d.chase} }
+func (d *Demo) Parts() []holdfast.Part {
+	return append([]holdfast.Part{d.shop, d.scans, d.chase}, d.company.parts()...)
+}
 
 // Tell runs the demo. It returns the error of ctx if ctx is cancelled.
 func (d *Demo) Tell(ctx context.Context) error {
@@ -71,6 +79,15 @@ func (d *Demo) Tell(ctx context.Context) error {
 		return fmt.Errorf("the demo did not finish within %s: %w", timeout, err)
 	}
 	return err
+}
+
+// Work keeps the company working until ctx is cancelled, and returns the error of ctx. The
+// dashboard is at url; "" if there is none.
+func (d *Demo) Work(ctx context.Context, url string) error {
+	if url != "" {
+		d.printf("\nA small company keeps working. Open %s/ and unblock the reaction in the inbox; then watch the lifecycle \"invoice\", where two clerks close each invoice at once.\n", url)
+	}
+	return d.company.work(ctx)
 }
 
 func (d *Demo) chapters(ctx context.Context) error {

@@ -15,6 +15,8 @@ import (
 type gateway struct {
 	engine *holdfast.Engine
 	book   string
+	// correlation and causation are those of the entries that it writes.
+	correlation, causation string
 }
 
 // slip is the data of an entry in the book.
@@ -41,7 +43,8 @@ func (g gateway) charge(ctx context.Context, key string, i invoice) (receipt str
 		if err != nil {
 			return "", err
 		}
-		s, name := slip{key, i.Cents, fmt.Sprintf("R%d", len(book)+1)}, slipCharged
+		last := book.last()
+		s, name := slip{key, i.Cents, fmt.Sprintf("R%d", last+2)}, slipCharged
 		if known := book.under(key, slipCharged); len(known) > 0 && !i.Keyless {
 			s.Receipt, name = known[0].Receipt, slipRepeated
 		}
@@ -49,7 +52,7 @@ func (g gateway) charge(ctx context.Context, key string, i invoice) (receipt str
 		if err != nil {
 			return "", err
 		}
-		_, err = stream.Append(ctx, g.engine, g.book, stream.Version(len(book)-1), stream.Event{Name: name, Data: data})
+		_, err = stream.Append(ctx, g.engine, g.book, last, stream.Event{Name: name, Data: data, Correlation: g.correlation, Causation: g.causation})
 		if !errors.Is(err, holdfast.ErrConcurrency) { // else another charge was recorded concurrently
 			return s.Receipt, err
 		}
@@ -57,11 +60,20 @@ func (g gateway) charge(ctx context.Context, key string, i invoice) (receipt str
 }
 
 type entry struct {
-	name string
+	name    string
+	version stream.Version
 	slip
 }
 
 type book []entry
+
+// last returns the version of the last entry. Old entries may have been removed.
+func (b book) last() stream.Version {
+	if len(b) == 0 {
+		return stream.None
+	}
+	return b[len(b)-1].version
+}
 
 func (g gateway) entries(ctx context.Context) (book, error) {
 	all, err := holdfast.Collect(stream.Read(ctx, g.engine, g.book, 0))
@@ -70,7 +82,7 @@ func (g gateway) entries(ctx context.Context) (book, error) {
 	}
 	b := make(book, len(all))
 	for i, e := range all {
-		b[i].name = e.Name
+		b[i].name, b[i].version = e.Name, e.Version
 		if err := json.Unmarshal(e.Data, &b[i].slip); err != nil {
 			return nil, err
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	_ "embed" // the config of the invoices
 	"encoding/json"
+	"fmt"
 	"strings"
 	"sync"
 
@@ -37,7 +38,7 @@ type shop struct {
 
 func newShop() *shop {
 	s := &shop{executions: make(map[string]int), closer: make(map[string]func(context.Context) error)}
-	s.invoices = lifecycle.MustParse[invoice](config).InWorkspaces(Workspace).
+	s.invoices = lifecycle.MustParse[invoice](config).InWorkspaces(Workspace, Home).
 		Action("CloseInvoice", s.close, lifecycle.Transactional()).
 		Action("ChargeCard", s.charge, lifecycle.Journaled()).
 		AfterEffect("MailInvoice", s.mail, lifecycle.Transactional())
@@ -90,7 +91,9 @@ func (s *shop) charge(ctx context.Context, a *lifecycle.Act[invoice]) error {
 		o = append(o, holdfast.OnUnknownRetry())
 	}
 	receipt, err := holdfast.Effect(ctx, "charge-card", func(ctx context.Context, key string) (string, error) {
-		receipt, err := gatewayOf(s.engine, a.Entity.ID).charge(ctx, key, data)
+		g := gatewayOf(s.engine, a.Entity.ID)
+		g.correlation, g.causation = a.Operation, cause(a)
+		receipt, err := g.charge(ctx, key, data)
 		if err == nil && s.charged != nil {
 			err = s.charged(ctx)
 		}
@@ -117,11 +120,19 @@ func (s *shop) mail(_ context.Context, a *lifecycle.Act[invoice]) error {
 		return err
 	}
 	a.WriteTx(func(ctx context.Context, tx holdfast.Tx) error {
-		_, err := stream.Append(ctx, tx, mailbox(a.Entity.ID), stream.Any, stream.Event{Name: "sent", Data: data})
+		_, err := stream.Append(ctx, tx, mailbox(a.Entity.ID), stream.Any, stream.Event{Name: "sent", Data: data, Correlation: a.Operation, Causation: cause(a)})
 		return err
 	})
 	return nil
 }
+
+// cause names the event of an invoice that a handler acts on.
+func cause(a *lifecycle.Act[invoice]) string {
+	return eventID("$entity/invoice/"+a.Entity.ID, stream.Version(a.Entity.Version))
+}
+
+// eventID names an event as the causation of others.
+func eventID(name string, version stream.Version) string { return fmt.Sprintf("%s/%d", name, version) }
 
 // mailbox returns the stream of the mails of a demo run.
 func mailbox(id string) string { return "mail-" + runOf(id) }

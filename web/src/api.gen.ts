@@ -1167,7 +1167,12 @@ export interface Overview {
 export interface Position {
   blocked: boolean;
   deaths: number;
+  /** Last version that is known to concern the reaction; at most the watermark if nothing is to be handled. */
+  due: number;
   error: string;
+  /** Version of the event that failed; null if none has. */
+  failing: number | null;
+  /** Last version of the stream. */
   head: number;
   leasedBy: string;
   leasedUntil: string | null;

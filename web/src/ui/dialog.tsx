@@ -41,13 +41,13 @@ export interface Field {
 /** What a dialog asks for, and the request that it then sends. */
 export interface Ask {
   title: string;
-  /** What happens, to what, in one or two sentences. */
-  body?: ComponentChildren;
+  /** What happens, to what, in one or two sentences. It may depend on the fields. */
+  body?: ComponentChildren | ((values: Values) => ComponentChildren);
   label: string;
   danger?: boolean;
   fields?: Field[];
-  /** Above 10, the person types the number of what is touched. */
-  touches?: number;
+  /** Above 10, the person types the number of what is touched. It may depend on the fields. */
+  touches?: number | ((values: Values) => number);
   method: string;
   path: string | ((values: Values) => string);
   /** The body of the request, made from the fields. */
@@ -113,7 +113,9 @@ function AskDialog({ ask: a, close }: { ask: Ask; close: () => void }) {
   const fields = a.fields ?? [];
   const [raw, set] = useState<Record<string, string | boolean>>(() => Object.fromEntries(fields.map(f => [f.name, f.kind === "checkbox" ? f.value === "true" : f.value ?? (f.options?.[0]?.value ?? "")])));
   const [error, setError] = useState<Refused>(), [wrong, setWrong] = useState(""), [busy, setBusy] = useState(false), [typed, setTyped] = useState("");
-  const count = a.touches !== undefined && a.touches > 10 ? String(a.touches) : "";
+  const known = parse(fields, raw).values;
+  const touched = typeof a.touches === "function" ? a.touches(known) : a.touches ?? 0;
+  const count = touched > 10 ? String(touched) : "";
   useEffect(() => {
     ref.current?.showModal();
     ref.current?.querySelector<HTMLElement>(fields.length || count ? "label.field :is(input, select, textarea)" : a.danger ? "footer .back" : "footer [type=submit]")?.focus();
@@ -144,7 +146,7 @@ function AskDialog({ ask: a, close }: { ask: Ask; close: () => void }) {
   return <dialog ref={ref} aria-labelledby={title} onClose={close} onClick={e => { if (e.target === ref.current && !a.tell) ref.current?.close(); }}>
     <form onSubmit={submit}>
       <h1 id={title}>{a.title}</h1>
-      {a.body && <div>{a.body}</div>}
+      {a.body && <div>{typeof a.body === "function" ? a.body(known) : a.body}</div>}
       {fields.map(f => <label class="field" key={f.name}>
         {f.kind === "checkbox" ? <span class="row"><input type="checkbox" checked={!!raw[f.name]} onChange={e => set({ ...raw, [f.name]: e.currentTarget.checked })} />{f.label}</span> : <>{f.label}
           {f.kind === "select" ? <select value={String(raw[f.name])} onChange={e => set({ ...raw, [f.name]: e.currentTarget.value })}>{f.options?.map(o => <option value={o.value} key={o.value}>{o.label}</option>)}</select>
@@ -152,7 +154,7 @@ function AskDialog({ ask: a, close }: { ask: Ask; close: () => void }) {
             : <input type={(f.kind === "password" ? "password" : "text") as "text"} inputMode={f.kind === "number" ? "decimal" : "text"} autocomplete="off" placeholder={f.placeholder} value={String(raw[f.name])} onInput={e => set({ ...raw, [f.name]: e.currentTarget.value })} />}</>}
         {f.help && <small>{f.help}</small>}
       </label>)}
-      {count && <label class="field">Type {number(a.touches!)} to confirm that {plural(a.touches!, "object")} may change<input type="text" inputMode="numeric" autocomplete="off" value={typed} onInput={e => setTyped(e.currentTarget.value)} /></label>}
+      {count && <label class="field">Type {number(touched)} to confirm that {plural(touched, "object")} may change<input type="text" inputMode="numeric" autocomplete="off" value={typed} onInput={e => setTyped(e.currentTarget.value)} /></label>}
       {wrong && <Notice tone="danger"><p>{wrong}</p></Notice>}
       {error && <Failure error={error} />}
       <footer>
