@@ -34,8 +34,6 @@ export interface TableProps<T> {
   keys?: boolean;
   /** Height of the rows' window if the table does not fill its place, such as "320px". */
   height?: string;
-  /** A table within the details of a row leaves the keys to the list. */
-  keys?: false;
 }
 
 const rowHeight = 32, over = 20;
