@@ -139,17 +139,15 @@ export function EntityDetail({ lifecycle, id, details, diagram }: { lifecycle: s
   if (!e) return <Detail title={id} close={to.lifecycle(lifecycle)}>{read.error.value ? <Failure error={read.error.value} retry={read.reload} /> : <Loading />}</Detail>;
   const contested = timeline.entries.value ? racesOf(timeline.entries.value).filter(r => r.refused).length : 0;
   const full = params.value.get("full") === "1";
+  const facts = <Panel title="Entity"><Facts of={[["Lifecycle", <a href={to.lifecycle(lifecycle)}>{lifecycle}</a>], ["Version", <a href={`${to.entity(lifecycle, id)}?view=travel&at=${e.version}`}>{number(e.version)}</a>], ["Created", <Time at={e.createdAt} />], ["Changed", <Time at={e.updatedAt} />], ["Stream", <a class="mono" href={to.stream(`$entity/${lifecycle}/${id}`)}>$entity/{lifecycle}/{id}</a>]]} /></Panel>;
+  const data = <Panel title="Data" actions={<CopyButton text={JSON.stringify(e.data, null, 2)} what="data" />} flush><Json value={e.data} label="Data" /></Panel>;
   return <Detail title={<span class="mono">{id}</span>} state={<><State of={e.status} {...standing(e)} /><CopyButton text={id} what="id" /></>} close={to.lifecycle(lifecycle)}
     actions={<><Button class="quiet icon-only hide-small" icon={full ? "list" : "right"} aria-label={full ? "Show the list beside it" : "Use the full width"} title={full ? "Show the list beside it" : "Use the full width"} onClick={() => setParams({ full: full ? null : "1" })} />
       {steps.map(f => <Button key={f.step} icon="play" onClick={() => fire(e, f)}>{f.step}</Button>)}
       <Menu label="More actions" entries={[curlEntry("GET", path), { ...curlEntry("GET", path + "/timeline"), label: "Copy the timeline as curl" }]} /></>}>
     {read.error.value && <Notice tone="danger"><Failure error={read.error.value} retry={read.reload} /></Notice>}
     <Why e={e} steps={steps} operation={operation.value.value} entries={timeline.entries.value} />
-    <div class="grid entity">
-      <Panel title="Entity"><Facts of={[["Lifecycle", <a href={to.lifecycle(lifecycle)}>{lifecycle}</a>], ["Status", e.status], ["Version", <a href={`${to.entity(lifecycle, id)}?view=travel&at=${e.version}`}>{number(e.version)}</a>], ["Created", <Time at={e.createdAt} />], ["Changed", <Time at={e.updatedAt} />], ["Stream", <a class="mono" href={to.stream(`$entity/${lifecycle}/${id}`)}>$entity/{lifecycle}/{id}</a>]]} /></Panel>
-      {claim && <ClaimPanel e={e} operation={operation.value.value} error={operation.error.value} retry={operation.reload} />}
-      <Panel title="Data" actions={<CopyButton text={JSON.stringify(e.data, null, 2)} what="data" />} flush><Json value={e.data} label="Data" /></Panel>
-    </div>
+    <div class="grid entity">{claim ? <><div class="stack">{facts}{data}</div><ClaimPanel e={e} operation={operation.value.value} error={operation.error.value} retry={operation.reload} /></> : <>{facts}{data}</>}</div>
     <Tabs all={views.map(v => (v.id === "race" && contested ? { ...v, label: <>Race <span class="count tone-neutral">{number(contested)}</span></> } : v))} value={view} onChange={v => setParams({ view: v === "timeline" ? null : v })} />
     {timeline.error.value && <Notice tone="danger"><Failure error={timeline.error.value} retry={timeline.reload} /></Notice>}
     {!timeline.entries.value ? (timeline.error.value ? null : <Loading />)

@@ -110,7 +110,7 @@ export function draw(race: Race, entries: TimelineEntry[], entity: Entity, room:
   if (claim && !claim.uncertain) moments.push({ at: now, now: true });
 
   const steps = moments.map((m, i) => (i ? 14 + 22 * Math.log10(1 + Math.max(0, m.at - moments[i - 1].at)) : 0));
-  const natural = steps.reduce((n, s) => n + s, 0), textRoom = Math.min(260, room * .4), scale = natural ? Math.min(3, Math.max(1, (room - 2 * margin - textRoom) / natural)) : 1;
+  const natural = steps.reduce((n, s) => n + s, 0), textRoom = Math.min(240, room * .5), scale = natural ? Math.min(3, Math.max(1, (room - 2 * margin - textRoom) / natural)) : 1;
   const xs: number[] = [];
   steps.forEach((s, i) => xs.push((xs[i - 1] ?? margin) + s * scale));
   const won = moments.findIndex(m => m.event && m.event === race.winner), t0 = won >= 0 ? moments[won].at : moments[0]?.at ?? 0;
@@ -164,6 +164,8 @@ export function draw(race: Race, entries: TimelineEntry[], entity: Entity, room:
 
   const ticks: Drawing["ticks"] = [];
   moments.forEach((m, i) => { if (!ticks.length || xs[i] - ticks.at(-1)!.x > 64) ticks.push({ x: xs[i], text: i === won ? "0" : offset(m.at - t0) }); });
+  // A text that would reach into the next mark of its lane is left out; the mark has it in its title.
+  for (const l of lanes) l.marks.sort((a, b) => a.x - b.x).forEach((m, i) => { const next = l.marks[i + 1]; if (m.text && next && next.x - m.x < 20 + 6 * m.text.length) m.text = undefined; });
   const kinds = { won: 0, late: 1, lost: 2, fold: 3 };
   lanes.sort((a, b) => kinds[a.kind] - kinds[b.kind]);
   return { lanes, width: Math.max(room, end + textRoom), cas: won >= 0 ? xs[won] : NaN, ticks };
