@@ -114,5 +114,5 @@ function Node({ n, count, on, tone, href }: { n: DiagramNode; count?: number; on
     <title>{n.id + (count === undefined ? "" : `: ${number(count)}`)}</title>
   </>;
   const c = `node ${n.kind}${n.final ? " final" : ""}${on ? " on" : ""}`;
-  return <g transform={`translate(${n.x} ${n.y})`} class={c}>{href ? <a href={href} aria-label={n.id + (count === undefined ? "" : `, ${number(count)}`)}>{body}</a> : body}</g>;
+  return <g transform={`translate(${n.x} ${n.y})`} class={c}>{href ? <a href={href}>{body}</a> : body}</g>;
 }
