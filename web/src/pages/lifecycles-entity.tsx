@@ -168,7 +168,7 @@ function Why({ e, steps, operation, entries }: { e: Entity; steps: Firable[]; op
     entry.action.method ? <Act method={entry.action.method} path={entry.action.route!} class="primary" onClick={() => confirm(entry, entry.action, true)}>{entry.action.label}</Act> : <span>{entry.action.label}</span>);
   if (c?.uncertain) return box("uncertain", "question", <>It is not known whether an effect of step “{c.stepKey}” happened{operation?.error ? ": " + operation.error : ""}. Resolve operation <Id id={c.operation} href={to.operation(c.operation)} />.</>);
   if (c && operation?.state === "due") return box("waiting", "clock", <>Waits for handler <a class="link" href={to.handler(operation.handler)}>{operation.handler}</a>, for step “{c.stepKey}”, since <Time at={c.since} />.</>);
-  if (c) return box("active", "lock", <>Held by {c.holder || "a worker"} for step “{c.stepKey}” (requester {c.requester}), until <Until at={c.until} over="its lease has ended, so the janitor releases it" /> unless it is renewed.</>);
+  if (c) return box("active", "lock", <>Held by {c.holder || "a worker"} for step “{c.stepKey}” (requester {c.requester}). {c.until && Date.parse(c.until) < now() ? <>The lease ended <Time at={c.until} />, and the janitor releases it.</> : <>The lease ends <Until at={c.until} /> unless it is renewed.</>}</>);
   const last = entries?.find(t => t.event)?.event;
   return box("neutral", "dot", <>{last ? <>{sentence(past(last))} <Time at={last.at} />{last.actor && ` by ${last.actor}`}.</> : `The status is ${e.status}.`} {steps.length ? `It waits for a caller: ${steps.map(f => f.step).join(" or ")}.` : "Nothing is in progress."}</>);
 }

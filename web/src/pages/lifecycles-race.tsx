@@ -127,7 +127,7 @@ export function draw(race: Race, entries: TimelineEntry[], entity: Entity, room:
   };
   if (race.winner) claimant(race.operation, race.winner);
   const open = new Map<string, { x: number; e: Event }>();
-  let until = "";
+  let seen: { until?: string; holder?: string } | undefined;
   moments.forEach((m, i) => {
     const x = xs[i];
     if (m.event) {
@@ -150,9 +150,11 @@ export function draw(race: Race, entries: TimelineEntry[], entity: Entity, room:
       const l = isLate ? lanes.find(x => x.id === "op:" + r.operation) ?? lane("late:" + r.operation + r.actor, "late", who(r.actor), [r.requester, r.node].filter(Boolean).join(" · ")) : lane("r:" + r.id, "lost", who(r.actor), [r.requester, r.node].filter(Boolean).join(" · "));
       const more = r.standsFor > 1 ? ` × ${number(r.standsFor)}` : "";
       l.marks.push({ x, at: m.at, tone: isLate ? "uncertain" : "danger", glyph: isLate ? "late" : "lost", text: isLate ? `${r.action} refused: ${r.code}, epoch ${r.epoch}` : `${r.code}${more}, saw ${[r.detail?.status, "v" + r.version].filter(Boolean).join(" ")}`, title: `${isLate ? "Late write refused: " : "Lost: "}${r.action}, ${r.code}${more}, saw ${saw(r)}` });
-      const seen = r.operation === race.operation && !isLate ? r.detail?.until : undefined;
-      if (seen && until && seen !== until) lanes.find(x => x.id === "op:" + race.operation)?.marks.push({ x, at: m.at, tone: "active", glyph: "renewed", title: `Renewed before this moment: the lease now lasts until ${clockTime(seen)}` });
-      if (seen) until = seen;
+      // Neither a renewal nor a worker that takes the task is an event; the callers that are refused see both.
+      if (isLate || r.operation !== race.operation) return;
+      const { until, holder } = r.detail ?? {}, changed = seen && until && seen.until !== until ? (seen.holder === holder ? "Renewed" : `Taken by ${holder}`) : "";
+      if (changed) lanes.find(x => x.id === "op:" + race.operation)?.marks.push({ x, at: m.at, tone: "active", glyph: "renewed", title: `${changed} before this moment: the lease now lasts until ${clockTime(until)}` });
+      seen = { until, holder };
     } else if (m.now && claim) {
       const b = open.get(claim.operation);
       if (b) claimant(claim.operation).bars.push({ ...barOf(b.e, b.x, x), open: true });

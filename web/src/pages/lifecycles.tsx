@@ -10,7 +10,7 @@ import { duration, number, plural } from "../core/format";
 import { useKeys } from "../core/keyboard";
 import { about, lastState, topic } from "../core/live";
 import { go, params, segments, setParams, to } from "../core/router";
-import { Empty, Facts, Failure, Json, Loading, Notice, Panel, State, Time, Until, useTitle } from "../ui/basic";
+import { Empty, Facts, Failure, Id, Json, Loading, Notice, Panel, State, Time, Until, useTitle } from "../ui/basic";
 import { Act, ask, curlEntry, Menu } from "../ui/dialog";
 import { Diagram } from "../ui/diagram";
 import { Choice, Range, since } from "../ui/filter";
@@ -69,14 +69,14 @@ function One({ name, id }: { name: string; id?: string }) {
   const filters = <><Choice name="status" label="Status" options={(l?.statuses ?? []).map(value => ({ value, label: value }))} /><Range name="changed" label="Changed" /><Range name="created" label="Created" /></>;
   const list = <Table label={`Entities of ${name}`} rows={rows} id={e => e.id} href={e => to.entity(name, e.id)} current={id}
     empty={<Empty title={q.get("status") ? `No entity is ${q.get("status")}` : "No entities"} command={`holdfast entities create ${name} --id e-1 --data '{}' --url ${location.origin}`}>Entities of this lifecycle appear here.</Empty>}
-    columns={[{ title: "Entity", cell: e => <span class="mono">{e.id}</span> }, { title: "Status", cell: e => <State of={e.status} {...standing(e)} /> },
+    columns={[{ title: "Entity", cell: e => <Id id={e.id} most={22} /> }, { title: "Status", cell: e => <State of={e.status} {...standing(e)} /> },
       { title: "Claim", cell: e => (e.claim ? e.claim.uncertain ? "uncertain" : e.claim.holder ? <>{e.claim.holder}, ends <Until at={e.claim.until} over="ended" /></> : "waits for a worker" : <span class="muted">–</span>), wide: true }, { title: "Version", num: true, cell: e => number(e.version) }, { title: "Changed", cell: e => <Time at={e.updatedAt} /> }]} />;
 
   if (id !== undefined) {
     const entity = <EntityDetail key={id} lifecycle={name} id={id} details={l} diagram={drawing.value.value} />;
     return q.get("full") === "1" ? entity : <Split bar={<><h1 class="clip"><a href={to.lifecycle(name) + keep()}>{name}</a></h1>{filters}</>} list={list} beside={entity} />;
   }
-  return <Page title={name} crumbs={<a href="/lifecycles">Lifecycles</a>} actions={<><Act method="POST" path={p`/lifecycles/${name}/entities`} icon="plus" class="primary" onClick={create}>Create entity</Act><Menu label="More actions" entries={[curlEntry("GET", p`/lifecycles/${name}`), { ...curlEntry("GET", p`/lifecycles/${name}/diagram?format=mermaid`), label: "Copy the diagram as curl (Mermaid)" }]} /></>}>
+  return <Page title={name} crumbs={<a href="/lifecycles">Lifecycles</a>} actions={l && <><Act method="POST" path={p`/lifecycles/${name}/entities`} icon="plus" class="primary" onClick={create}>Create entity</Act><Menu label="More actions" entries={[curlEntry("GET", p`/lifecycles/${name}`), { ...curlEntry("GET", p`/lifecycles/${name}/diagram?format=mermaid`), label: "Copy the diagram as curl (Mermaid)" }]} /></>}>
     {details.error.value ? <Failure error={details.error.value} retry={details.reload} /> : !l ? <Loading /> : <>
       {l.warnings.map((w, i) => <Notice key={i} tone="waiting"><p><strong>{w.rule}</strong> {w.message} <span class="muted mono">{w.path}{w.line ? `, line ${w.line}` : ""}</span></p></Notice>)}
       <LiveDiagram name={name} drawing={drawing.value.value} error={drawing.error.value && <Failure error={drawing.error.value} retry={drawing.reload} />} />
