@@ -109,7 +109,7 @@ function Entry({ i, same }: { i: InboxItem; same: InboxItem[] }) {
 /** Actions that decide something for good are confirmed; those that only try again are sent at once. */
 const trivial = /\/(unblock|retry|maintenance|credit)$/;
 
-function confirm(i: InboxItem, a: InboxAction, main = false): void {
+export function confirm(i: InboxItem, a: InboxAction, main = false): void {
   const path = a.route!.replace(/^\/api\/v1/, "");
   if (main && trivial.test(path)) { void quick(a.method!, path, a.body ?? {}, a.label + ": done."); return; }
   ask({ title: a.label, body: <><p>{i.reason}</p><p class="muted">{words(i.kind)} · {i.subject}</p></>, label: a.label, danger: !main, method: a.method!, path, send: () => a.body ?? {} });

@@ -97,7 +97,7 @@ export function Diagram(p: DiagramProps) {
     <svg ref={svg} class="canvas" role="group" aria-label={p.label} tabIndex={0} onKeyDown={keys}>
       <defs><marker id="arrow" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto-start-reverse"><path d="M0 0 8 4 0 8z" fill="context-stroke" /></marker></defs>
       <g ref={inner} transform={`translate(${view.x} ${view.y}) scale(${view.k || 1})`} visibility={view.k ? undefined : "hidden"}>
-        {layout.edges.map((e, i) => <g key={i} class={"edge " + e.kind} data-from={e.from} data-to={e.to}><path d={path(e)} marker-end="url(#arrow)" />{e.label && e.labelAt && <text x={e.labelAt.x} y={e.labelAt.y}>{e.label}</text>}</g>)}
+        {layout.edges.map((e, i) => <g key={i} class={"edge " + e.kind} data-from={e.from} data-to={e.to}><path d={path(e)} marker-end="url(#arrow)" />{e.label && e.labelAt && <text x={e.labelAt.x} y={e.labelAt.y - 4}>{e.label}</text>}</g>)}
         {layout.nodes.map(n => <Node key={n.id} n={n} count={p.counts?.[n.id]} on={p.on?.includes(n.id)} tone={p.tones?.[n.id]} href={p.href?.(n)} />)}
       </g>
     </svg>
@@ -114,5 +114,5 @@ function Node({ n, count, on, tone, href }: { n: DiagramNode; count?: number; on
     <title>{n.id + (count === undefined ? "" : `: ${number(count)}`)}</title>
   </>;
   const c = `node ${n.kind}${n.final ? " final" : ""}${on ? " on" : ""}`;
-  return <g transform={`translate(${n.x} ${n.y})`} class={c}>{href ? <a href={href} aria-label={n.id + (count === undefined ? "" : `, ${number(count)}`)}>{body}</a> : body}</g>;
+  return <g transform={`translate(${n.x} ${n.y})`} class={c}>{href ? <a href={href}>{body}</a> : body}</g>;
 }
