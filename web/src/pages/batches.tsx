@@ -12,7 +12,7 @@ import { Choice, Range, since } from "../ui/filter";
 import { offer } from "../ui/palette";
 import { Detail } from "../ui/shell";
 import { Split, Table } from "../ui/table";
-import { brief, ClearFilters, Events, options, Shown, useInboxEntries, Why } from "./work-part";
+import { brief, ClearFilters, Events, options, Shown, useInboxEntries, useOwnParams, Why } from "./work-part";
 
 const statuses = ["PENDING", "RUNNING", "PAUSED", "COMPLETED", "CANCELLING", "CANCELLED"], names = ["status", "handler", "wallet", "range"];
 const ended = (b: Batch) => b.status === "COMPLETED" || b.status === "CANCELLED";
@@ -55,6 +55,7 @@ function Progress({ b, small }: { b: Batch; small?: boolean }) {
 }
 
 function BatchDetail({ id }: { id: string }) {
+  useOwnParams("batches", ["state"]);
   const base = p`/batches/${id}`, follow = { topics: [topic("batch", id)], when: about("batch", id) };
   const read = useGet<Batch>(base, follow), b = read.value.value, entry = useInboxEntries(i => (i.kind === "pausedBatch" || i.kind === "failingTeardown") && i.subject === id)[0];
   useTitle("Batch " + id);

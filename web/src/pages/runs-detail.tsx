@@ -15,12 +15,13 @@ import { Detail } from "../ui/shell";
 import { SimpleTable } from "../ui/table";
 import { decide, mayDecide } from "./approvals";
 import { Legend, Marks, precise, visitsOf, Waterfall } from "./runs-waterfall";
-import { Events, useInboxEntries, Why } from "./work-part";
+import { Events, useInboxEntries, useOwnParams, Why } from "./work-part";
 
 interface Spec { name: string; type: string; handler?: string; signal?: string; prompt?: unknown }
 const over = (r: Run) => ["COMPLETED", "FAILED", "CANCELLED"].includes(r.status);
 
 export function RunDetail({ id }: { id: string }) {
+  useOwnParams("runs", ["visit"]);
   const base = p`/workflow-runs/${id}`, follow = { topics: [topic("run", id)], when: about("run", id) };
   const read = useGet<Run>(base, follow), steps = useGet<{ items: RunStep[]; next: string | null }>(base + "/steps?limit=1000", follow);
   const events = useGet<{ items: Event[]; next: string | null }>(p`/streams/${"$run/" + id}/events` + "?backward=true&limit=1000", follow);

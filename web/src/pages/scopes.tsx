@@ -14,7 +14,7 @@ import { offer } from "../ui/palette";
 import { Detail } from "../ui/shell";
 import { Split, Table } from "../ui/table";
 import { Difference } from "./scopes-part";
-import { brief, Missing, Shown } from "./work-part";
+import { brief, Missing, Shown, useOwnParams } from "./work-part";
 
 export function Scopes() {
   useTitle("Scopes");
@@ -36,6 +36,7 @@ const create = (kind?: string) => ask({ title: "Create a scope", label: "Create"
   fields: [{ name: "kind", label: "Kind", required: true, value: kind }, { name: "id", label: "Id", required: true }, { name: "state", label: "State (a JSON object)", kind: "json", required: true, value: "{}" }], send: v => v.state, said: "Created.", done: (_r, v) => go(to.scope(v.kind, v.id)) });
 
 function ScopeDetail({ kind, id, info }: { kind: string; id: string; info?: ScopeInfo }) {
+  useOwnParams("scopes", ["at", "from"]);
   const base = p`/scopes/${kind}/${id}`, subject = kind + "/" + id, stream = "$scope/" + subject, follow = { topics: [topic("scope", subject)], when: about("scope", subject) };
   const read = useGet<Scope>(base, follow), history = usePages<Event>(p`/streams/${stream}/events` + "?backward=true", follow);
   const s = read.value.value, gone = read.error.value?.status === 404, events = history.value.value ?? [], last = s && !gone ? s.version : events[0]?.version;

@@ -1,14 +1,14 @@
 // Parts that the pages of runs, definitions, approvals, batches, wallets and scopes share.
 import "./work.css";
 import type { ComponentChildren } from "preact";
-import { useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import type { Event, InboxItem } from "../api.gen";
 import { mayCall, p } from "../core/api";
 import { type Rows, useFollow, usePages } from "../core/data";
 import { number, words } from "../core/format";
 import { about, lastState, topic } from "../core/live";
 import type { LiveChange } from "../api.gen";
-import { params, setParams, to } from "../core/router";
+import { params, segments, setParams, to } from "../core/router";
 import { Button, Empty, Icon, type IconName, Json, Notice, Panel, Time, type Tone } from "../ui/basic";
 import { ask, curlEntry, Menu, quick } from "../ui/dialog";
 import { Table } from "../ui/table";
@@ -30,6 +30,11 @@ export const options = (name: string, all: string[]) => {
   const here = params.value.get(name);
   return [...new Set(here ? [...all, here] : all)].sort().map(value => ({ value, label: value }));
 };
+
+/** useOwnParams removes parameters that belong to one object when another of the same page is opened: the links of a list keep the address's parameters. */
+export function useOwnParams(page: string, names: string[]): void {
+  useEffect(() => () => { if (segments.value[0] === page) setParams(Object.fromEntries(names.map(n => [n, ""]))); }, []);
+}
 
 /** useInboxEntries returns the entries of the inbox that are about a subject, as far as the stream has sent them. */
 export function useInboxEntries(fits: (i: InboxItem) => boolean): InboxItem[] {
