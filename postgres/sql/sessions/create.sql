@@ -1,10 +1,12 @@
 -- Creates sessions, each if its API key is valid. The key is locked first, and the time is read afterwards.
 -- :lifetime in ms
 WITH {members}, cur AS (
-    SELECT m.member, k.id, k.expires_at, k.revoked_at
-      FROM m JOIN {schema}.api_key k ON k.workspace = m.workspace AND k.id = m.key
-     ORDER BY k.id
-       FOR UPDATE OF k
+    SELECT m.member, k.expires_at, k.revoked_at
+      FROM m
+     CROSS JOIN LATERAL (
+           SELECT k.expires_at, k.revoked_at FROM {schema}.api_key k
+            WHERE k.workspace = m.workspace AND k.id = m.key
+              FOR UPDATE) AS k
 ), t AS MATERIALIZED (
     SELECT cur.member, {now} AS now FROM cur
 ), made AS (
