@@ -33,9 +33,11 @@ const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src
 
 // file is a file of the dashboard, as it is sent.
 type file struct {
-	content, packed []byte // packed is nil if gzip saves nothing
-	kind, etag      string
-	forever         bool // its name changes with its content
+	content    []byte
+	brotli     []byte        // nil for a font, which is compressed already
+	gzip       func() []byte // for browsers that do not accept brotli: they do so only over HTTPS and on localhost
+	kind, etag string
+	forever    bool // its name changes with its content
 }
 
 var kinds = map[string]string{
@@ -47,7 +49,7 @@ var kinds = map[string]string{
 var files = sync.OnceValues(func() (map[string]*file, error) {
 	all := make(map[string]*file)
 	err := fs.WalkDir(dist, "dist", func(name string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
+		if err != nil || d.IsDir() || path.Ext(name) == ".br" {
 			return err
 		}
 		content, err := dist.ReadFile(name)
@@ -57,7 +59,10 @@ var files = sync.OnceValues(func() (map[string]*file, error) {
 		sum := sha256.Sum256(content)
 		f := &file{content: content, kind: kinds[path.Ext(name)], etag: `"` + hex.EncodeToString(sum[:8]) + `"`, forever: strings.HasPrefix(name, "dist/assets/")}
 		if path.Ext(name) != ".woff2" {
-			f.packed = pack(content)
+			f.gzip = sync.OnceValue(func() []byte { return zipped(content) })
+			if f.brotli, err = dist.ReadFile(name + ".br"); err != nil {
+				return err
+			}
 		}
 		all[strings.TrimPrefix(name, "dist")] = f
 		return nil
@@ -65,7 +70,7 @@ var files = sync.OnceValues(func() (map[string]*file, error) {
 	return all, err
 })
 
-func pack(content []byte) []byte {
+func zipped(content []byte) []byte {
 	var b bytes.Buffer
 	w, _ := gzip.NewWriterLevel(&b, gzip.BestCompression) // fails only for an unknown level
 	_, _ = w.Write(content)
@@ -108,10 +113,15 @@ func serve(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusNotModified)
 		return
 	}
-	content := f.content
-	if f.packed != nil && strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
+	content, accepts := f.content, r.Header.Get("Accept-Encoding")
+	switch {
+	case f.brotli == nil:
+	case strings.Contains(accepts, "br"):
+		h.Set("Content-Encoding", "br")
+		content = f.brotli
+	case strings.Contains(accepts, "gzip"):
 		h.Set("Content-Encoding", "gzip")
-		content = f.packed
+		content = f.gzip()
 	}
 	h.Set("Content-Length", strconv.Itoa(len(content)))
 	if r.Method != http.MethodHead {
