@@ -14,7 +14,7 @@ const idOf = (r: Race) => r.operation || `${r.stream}@${r.winner?.version ?? r.r
 const page = (r: Race) => "/races/" + encodeURIComponent(idOf(r));
 
 /** The page of the object that was raced for; an entity has a race view. */
-const objectPage = (r: Race) => subjectLink(r.stream) + (r.stream.startsWith("$entity/") ? "?view=race" : "");
+const objectPage = (r: Race) => subjectLink(r.stream) + (r.stream.startsWith("$entity/") ? "?view=race&race=" + encodeURIComponent(r.operation || "v" + (r.winner?.version ?? r.refusals[0]?.version)) : "");
 const name = (stream: string) => stream.replace(/^\$/, "");
 
 /** codes counts the refusals by code. */
