@@ -1,4 +1,5 @@
 // One reaction: its definition, its positions, and what blocks it.
+import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import type { Event, Position, Reaction } from "../api.gen";
 import { may, mayCall, p, query } from "../core/api";
@@ -46,7 +47,7 @@ export function ReactionDetail({ name }: { name: string }) {
     {blocked.error.value && !read.error.value && <Notice tone="danger"><Failure error={blocked.error.value} retry={blocked.reload} /></Notice>}
     {!r && !read.error.value && <Loading />}
     {chosen !== undefined && !stuck.some(x => x.stream === chosen) && <Chosen name={name} stream={chosen} r={r} />}
-    {stuck.map(x => <Stuck key={x.stream} x={x} r={r} reload={blocked.reload} />)}
+    {stuck.map((x, i) => <Stuck key={x.stream} x={x} r={r} reload={blocked.reload} first={chosen === undefined ? i === 0 : x.stream === chosen} />)}
     {blocked.value.value?.next && <p class="muted">There are more blocked streams: see the positions below.</p>}
     {r && <Definition r={r} />}
     {r && <Positions name={name} chosen={chosen} topics={topics} />}
@@ -62,13 +63,13 @@ function Definition({ r }: { r: Reaction }) {
 }
 
 /** Stuck shows a blocked position: the error, the event, and what to do. */
-function Stuck({ x, r, reload }: { x: Position; r?: Reaction; reload: () => void }) {
-  const e = useFailing(x, r);
+function Stuck({ x, r, reload, first }: { x: Position; r?: Reaction; reload: () => void; first: boolean }) {
+  const e = useFailing(x, r), open = useSignal(first);
   return <section class="panel tone-danger stuck" data-stream={x.stream}><header><State of="blocked" /><h2 class="clip"><a class="mono" href={subjectLink(x.stream)}>{x.stream}</a></h2><div class="actions">
     <Act method="POST" path={p`/reactions/${x.reaction}/unblock`} class="primary" onClick={() => unblock(x, reload)}>Unblock</Act>
     <Act method="POST" path={p`/reactions/${x.reaction}/skip`} class="danger" onClick={() => skip(x, e.event)}>Skip</Act>
     <Menu label={"More actions for " + x.stream} entries={more(x)} /></div></header>
-    <div class="body stack tight"><p class="error">{x.error || "No error was recorded."}</p><At x={x} /><Blocking x={x} {...e} /></div></section>;
+    <div class="body stack tight"><p class="error">{x.error || "No error was recorded."}</p>{open.value ? <><At x={x} /><Blocking x={x} {...e} /></> : <p><button type="button" class="bare link" aria-expanded={false} onClick={() => (open.value = true)}>Show the event and the position</button></p>}</div></section>;
 }
 
 const more = (x: Position) => [
