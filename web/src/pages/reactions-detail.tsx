@@ -34,7 +34,7 @@ export function ReactionDetail({ name }: { name: string }) {
   ]), [name, r, stuck.length]);
   useKeys({ u: ["unblock the first blocked stream", () => { if (stuck[0] && may("POST /reactions/{name}/unblock")) unblock(stuck[0], blocked.reload); }] });
   const count = stuck.length + (blocked.value.value?.next ? "+" : "");
-  return <Detail title={<span class="mono">{name}</span>} close="/reactions" state={blocked.value.value && (stuck.length ? <State of="blocked" title={`${count} blocked`} /> : <State of="open" icon="check" title="No stream is blocked." />)} actions={<>
+  return <Detail title={<span class="mono">{name}</span>} close="/reactions" state={blocked.value.value && (stuck.length ? <State of="blocked" title={`${count} blocked`} /> : <State of="ready" title="No stream is blocked." />)} actions={<>
     {stuck.length > 0 && <Act method="POST" path="/bulk" icon="bolt" class="primary" onClick={() => (stuck.length === 1 && !blocked.value.value?.next ? unblock(stuck[0], blocked.reload) : all())}>{stuck.length === 1 && !blocked.value.value?.next ? "Unblock" : "Unblock all"}</Act>}
     <Menu label={"More actions for " + name} entries={[
       { label: "Skip the failed event of all blocked streams", icon: "right", danger: true, hidden: !stuck.length || !mayCall("POST", "/bulk"), run: () => void bulk("reaction.skip", { filter: { reaction: name } }) },
