@@ -112,7 +112,7 @@ function Positions({ name, chosen, topics }: { name: string; chosen?: string; to
   const rows = usePages<Position>(p`/reactions/${name}/streams` + query({ blocked: only, stream: q.get("stream") }), { topics });
   const id = (x: Position) => x.reaction + "/" + x.stream;
   return <Panel flush title="Positions" actions={<><Search name="stream" label="Streams (RE2)" /><Choice name="blocked" label="Blocked" options={[{ value: "true", label: "blocked" }, { value: "false", label: "not blocked" }]} /></>}>
-    <Table label={"Positions of " + name} height="320px" rows={rows} id={id} href={x => to.reaction(name) + "/" + encodeURIComponent(x.stream)} current={chosen === undefined ? undefined : name + "/" + chosen}
+    <Table label={"Positions of " + name} keys={false} height="320px" rows={rows} id={id} href={x => to.reaction(name) + "/" + encodeURIComponent(x.stream)} current={chosen === undefined ? undefined : name + "/" + chosen}
       empty={only || q.get("stream") ? <Empty title="No position matches">Change the filters.</Empty> : <Empty title="No positions">A position appears here with the first event that the reaction has to handle.</Empty>}
       selection={may("POST /bulk") ? (ids, clear) => <><Act method="POST" path="/bulk" icon="bolt" onClick={() => void bulk("reaction.unblock", { ids }, clear)}>Unblock</Act><Act method="POST" path="/bulk" class="danger" onClick={() => void bulk("reaction.skip", { ids }, clear)}>Skip</Act>
         <Act method="POST" path={p`/reactions/${name}/reset`} class="danger" onClick={() => void reset(name, ids.map(i => i.slice(name.length + 1)))}>Reset</Act></> : undefined}
