@@ -1,4 +1,5 @@
 // One reaction: its definition, its positions, and what blocks it.
+import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import type { Event, Position, Reaction } from "../api.gen";
 import { may, mayCall, p, query } from "../core/api";
@@ -33,7 +34,7 @@ export function ReactionDetail({ name }: { name: string }) {
   ]), [name, r, stuck.length]);
   useKeys({ u: ["unblock the first blocked stream", () => { if (stuck[0] && may("POST /reactions/{name}/unblock")) unblock(stuck[0], blocked.reload); }] });
   const count = stuck.length + (blocked.value.value?.next ? "+" : "");
-  return <Detail title={<span class="mono">{name}</span>} close="/reactions" state={blocked.value.value && (stuck.length ? <State of="blocked" title={`${count} blocked`} /> : <State of="open" icon="check" title="No stream is blocked." />)} actions={<>
+  return <Detail title={<span class="mono">{name}</span>} close="/reactions" state={blocked.value.value && (stuck.length ? <State of="blocked" title={`${count} blocked`} /> : <State of="ready" title="No stream is blocked." />)} actions={<>
     {stuck.length > 0 && <Act method="POST" path="/bulk" icon="bolt" class="primary" onClick={() => (stuck.length === 1 && !blocked.value.value?.next ? unblock(stuck[0], blocked.reload) : all())}>{stuck.length === 1 && !blocked.value.value?.next ? "Unblock" : "Unblock all"}</Act>}
     <Menu label={"More actions for " + name} entries={[
       { label: "Skip the failed event of all blocked streams", icon: "right", danger: true, hidden: !stuck.length || !mayCall("POST", "/bulk"), run: () => void bulk("reaction.skip", { filter: { reaction: name } }) },
@@ -46,7 +47,7 @@ export function ReactionDetail({ name }: { name: string }) {
     {blocked.error.value && !read.error.value && <Notice tone="danger"><Failure error={blocked.error.value} retry={blocked.reload} /></Notice>}
     {!r && !read.error.value && <Loading />}
     {chosen !== undefined && !stuck.some(x => x.stream === chosen) && <Chosen name={name} stream={chosen} r={r} />}
-    {stuck.map(x => <Stuck key={x.stream} x={x} r={r} reload={blocked.reload} />)}
+    {stuck.map((x, i) => <Stuck key={x.stream} x={x} r={r} reload={blocked.reload} first={chosen === undefined ? i === 0 : x.stream === chosen} />)}
     {blocked.value.value?.next && <p class="muted">There are more blocked streams: see the positions below.</p>}
     {r && <Definition r={r} />}
     {r && <Positions name={name} chosen={chosen} topics={topics} />}
@@ -62,13 +63,13 @@ function Definition({ r }: { r: Reaction }) {
 }
 
 /** Stuck shows a blocked position: the error, the event, and what to do. */
-function Stuck({ x, r, reload }: { x: Position; r?: Reaction; reload: () => void }) {
-  const e = useFailing(x, r);
+function Stuck({ x, r, reload, first }: { x: Position; r?: Reaction; reload: () => void; first: boolean }) {
+  const e = useFailing(x, r), open = useSignal(first);
   return <section class="panel tone-danger stuck" data-stream={x.stream}><header><State of="blocked" /><h2 class="clip"><a class="mono" href={subjectLink(x.stream)}>{x.stream}</a></h2><div class="actions">
     <Act method="POST" path={p`/reactions/${x.reaction}/unblock`} class="primary" onClick={() => unblock(x, reload)}>Unblock</Act>
     <Act method="POST" path={p`/reactions/${x.reaction}/skip`} class="danger" onClick={() => skip(x, e.event)}>Skip</Act>
     <Menu label={"More actions for " + x.stream} entries={more(x)} /></div></header>
-    <div class="body stack tight"><p class="error">{x.error || "No error was recorded."}</p><At x={x} /><Blocking x={x} {...e} /></div></section>;
+    <div class="body stack tight"><p class="error">{x.error || "No error was recorded."}</p>{open.value ? <><At x={x} /><Blocking x={x} {...e} /></> : <p><button type="button" class="bare link" aria-expanded={false} onClick={() => (open.value = true)}>Show the event and the position</button></p>}</div></section>;
 }
 
 const more = (x: Position) => [
@@ -111,7 +112,7 @@ function Positions({ name, chosen, topics }: { name: string; chosen?: string; to
   const rows = usePages<Position>(p`/reactions/${name}/streams` + query({ blocked: only, stream: q.get("stream") }), { topics });
   const id = (x: Position) => x.reaction + "/" + x.stream;
   return <Panel flush title="Positions" actions={<><Search name="stream" label="Streams (RE2)" /><Choice name="blocked" label="Blocked" options={[{ value: "true", label: "blocked" }, { value: "false", label: "not blocked" }]} /></>}>
-    <Table label={"Positions of " + name} height="320px" rows={rows} id={id} href={x => to.reaction(name) + "/" + encodeURIComponent(x.stream)} current={chosen === undefined ? undefined : name + "/" + chosen}
+    <Table label={"Positions of " + name} keys={false} height="320px" rows={rows} id={id} href={x => to.reaction(name) + "/" + encodeURIComponent(x.stream)} current={chosen === undefined ? undefined : name + "/" + chosen}
       empty={only || q.get("stream") ? <Empty title="No position matches">Change the filters.</Empty> : <Empty title="No positions">A position appears here with the first event that the reaction has to handle.</Empty>}
       selection={may("POST /bulk") ? (ids, clear) => <><Act method="POST" path="/bulk" icon="bolt" onClick={() => void bulk("reaction.unblock", { ids }, clear)}>Unblock</Act><Act method="POST" path="/bulk" class="danger" onClick={() => void bulk("reaction.skip", { ids }, clear)}>Skip</Act>
         <Act method="POST" path={p`/reactions/${name}/reset`} class="danger" onClick={() => void reset(name, ids.map(i => i.slice(name.length + 1)))}>Reset</Act></> : undefined}

@@ -67,7 +67,7 @@ export function Reactions() {
   ]), []);
   const sum = (f: (x: Progress) => number) => (r: Reaction) => { const x = progress.of(r.name); return x ? number(f(x)) : "–"; };
   return <Split bar={<><h1>Reactions</h1><Search name="name" label="Name" /><Choice name="kind" label="Kind" options={[{ value: "reaction", label: "reactions" }, { value: "after", label: "after-effects" }]} /><Choice name="only" label="State" options={[{ value: "blocked", label: "blocked" }, { value: "behind", label: "behind" }]} />
-    <span class="grow" />{progress.total > 0 && <Act method="POST" path="/bulk" icon="bolt" onClick={() => void bulk("reaction.unblock", { filter: {} })}>Unblock all</Act>}<Act method="PUT" path="/reactions/x" icon="plus" onClick={() => define()}>Create</Act></>}
+    <span class="grow" />{progress.total > 0 && <Act method="POST" path="/bulk" icon="bolt" onClick={() => void bulk("reaction.unblock", { filter: {} })}>Unblock all reactions</Act>}<Act method="PUT" path="/reactions/x" icon="plus" onClick={() => define()}>Create</Act></>}
     list={<>{progress.error.value && <Notice tone="danger"><Failure error={progress.error.value} retry={progress.reload} /></Notice>}
       <Table label="Reactions" rows={shown} id={r => r.name} href={r => to.reaction(r.name)} current={name}
         empty={text || kind || only ? <Empty title="No reaction matches">Change the filters.</Empty> : <Empty title="No reactions" command={`holdfast reactions put mail --events paid --streams '^orders'`}>Reactions to events, and the after-effects of lifecycles, appear here.</Empty>}
