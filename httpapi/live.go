@@ -96,7 +96,7 @@ func (c *call) liveMessage(m live.Message, n int64) wire.Live {
 		Changes: []wire.LiveChange{}, Folded: []wire.LiveSubject{}, Reset: m.Reset}
 	for _, i := range m.Items {
 		change := wire.LiveChange{LiveSubject: liveSubjectOf(i.Stream, i.Version, 1), Name: i.Name, Actor: i.Actor, At: shapes.At(i.At)}
-		if i.Subject == "" && len(i.Data) > 0 {
+		if i.Subject == "" && len(i.Data) > 0 && len(i.Data) <= liveData {
 			change.Data = i.Data
 		}
 		w.Changes = append(w.Changes, change)
@@ -246,12 +246,15 @@ func (s liveSource) Start(ctx context.Context) (live.Place, error) {
 	return live.Start(ctx, s.api.engine)
 }
 
-func (s liveSource) Read(ctx context.Context, from live.Place, far bool) (live.Batch, error) {
+func (s liveSource) Read(ctx context.Context, from live.Place, far bool, limit int) (live.Batch, error) {
 	if err := feed.OpenIfEnabled(ctx, s.api.engine); err != nil { // the workspace may have been created since
 		return live.Batch{}, err
 	}
-	return live.Read(ctx, s.api.engine, from, far)
+	return live.Read(ctx, s.api.engine, from, far, limit)
 }
+
+// liveData is how many bytes the data of an event may have to be told.
+const liveData = 512
 
 // liveEntries is how many entries of a list a state has.
 const liveEntries = 100

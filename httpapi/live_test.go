@@ -359,8 +359,8 @@ func (s *countedReadsStore) Do(ctx context.Context, c store.Command) error {
 	return s.Store.Do(ctx, c)
 }
 
-// TestFiftyWatchersReadOnce verifies that fifty watchers of a workspace cause fewer reads than there are watchers, until
-// all of them have got a change and a state.
+// TestFiftyWatchersReadOnce verifies that fifty watchers and fifty clients of GET feed cause fewer reads than there are watchers, until
+// all of them have got a change, and the watchers a state.
 func TestFiftyWatchersReadOnce(t *testing.T) {
 	t.Parallel()
 	storetest.OnBoth(t, func(t *testing.T, at string) {
@@ -373,14 +373,25 @@ func TestFiftyWatchersReadOnce(t *testing.T) {
 		for _, l := range all {
 			l.until("the overview", func(m wire.Live) bool { return m.State != nil && m.State.Overview != nil })
 		}
-		db.take()
-		d.want(d.ask("POST", "lifecycles/invoice/entities", wire.NewEntity{ID: new("i")}, nil), 201, "")
+		followers := make([]*listener, 50)
+		for i := range followers {
+			followers[i] = d.watch("")
+		}
+		for _, id := range []string{"first", "i"} { // with the first, the followers have reached the present
+			db.take()
+			d.want(d.ask("POST", "lifecycles/invoice/entities", wire.NewEntity{ID: &id}, nil), 201, "")
+			for _, l := range followers {
+				if e := l.next(); e.data.Stream != "$entity/invoice/"+id {
+					t.Fatalf("got %+v, want the event of %s", e, id)
+				}
+			}
+		}
 		for _, l := range all {
 			got, counted := false, false
 			for !got || !counted {
 				m := l.nextLive()
 				got = got || changed("entity", "invoice/i")(m)
-				counted = counted || m.State != nil && m.State.Overview != nil && m.State.Overview.Entities.Counts["invoice"] == 1
+				counted = counted || m.State != nil && m.State.Overview != nil && m.State.Overview.Entities.Counts["invoice"] == 2
 			}
 		}
 		n := db.take()
