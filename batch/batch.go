@@ -120,11 +120,11 @@ type Filter struct {
 	// Since and Until limit when batches were created, UpdatedSince and UpdatedUntil when they were last changed: from a time,
 	// inclusive, until another, exclusive.
 	Since, Until, UpdatedSince, UpdatedUntil time.Time
-	// Backward lists the last id first. Generated ids are ordered by time, so their batches come newest first.
+	// Backward lists the batch that was created last first.
 	Backward bool
 }
 
-// List iterates over the batches of the context's workspace, ordered by id. It reads all of them, and applies the filter to them.
+// List iterates over the batches of the context's workspace, ordered by id, or backward by the time of their creation. It reads all of them, and applies the filter to them.
 func List(ctx context.Context, d holdfast.Doer, f Filter) iter.Seq2[Batch, error] {
 	g := batchengine.Filter{Status: string(f.Status), Handler: f.Handler, Wallet: f.Wallet,
 		Times: store.Times{Since: f.Since, Until: f.Until, UpdatedSince: f.UpdatedSince, UpdatedUntil: f.UpdatedUntil}}

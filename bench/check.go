@@ -2,15 +2,11 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/clock"
-	"github.com/holdfast-go/holdfast/internal/pgtest"
 	"github.com/holdfast-go/holdfast/postgres"
 	"github.com/holdfast-go/holdfast/run"
 	"github.com/holdfast-go/holdfast/sqlite"
@@ -34,8 +30,8 @@ type copier struct {
 
 // measureChecks measures on both databases.
 func measureChecks(ctx context.Context, c config) (all []result, err error) {
-	for _, open := range []func(context.Context, config) (*copier, func(), error){checkPostgres, checkSQLite} {
-		k, closed, err := open(ctx, c)
+	for _, open := range []func(context.Context, config, ...holdfast.Part) (*copier, func(), error){copyPostgres, copySQLite} {
+		k, closed, err := open(ctx, c, workflows[threeSteps])
 		if err != nil {
 			return all, err
 		}
@@ -105,82 +101,70 @@ func (k *copier) copy(ctx context.Context, model string, from, to int) error {
 	where := map[string]string{"run": "id = '" + model + "'", "step": "run = '" + model + "'", "history": "stream = '$run/" + model + "'"}
 	return k.hf.Update(ctx, func(ctx context.Context, tx holdfast.Tx) error {
 		for _, table := range []string{"run", "step", "history"} {
-			columns, err := k.columns(ctx, tx, table)
-			if err != nil {
+			if err := k.duplicate(ctx, tx, table, where[table], renamed[table], from, to); err != nil {
 				return err
-			}
-			values := make([]string, len(columns))
-			for i, column := range columns {
-				values[i] = "t." + column
-				if as, ok := renamed[table][column]; ok {
-					values[i] = as
-				}
-			}
-			err = k.exec(ctx, tx, fmt.Sprintf("INSERT INTO %s (%s) SELECT %s FROM %s t, (%s) g WHERE t.%s", k.table(table),
-				strings.Join(columns, ", "), strings.Join(values, ", "), k.table(table), k.numbers, where[table]), from, to)
-			if err != nil {
-				return fmt.Errorf("copy %s: %w", table, err)
 			}
 		}
 		return nil
 	})
 }
 
-func checkPostgres(ctx context.Context, _ config) (*copier, func(), error) {
-	url, drop, err := pgtest.Database(ctx, pgtest.Options{})
+// duplicate copies the rows of a table that match, once for each number above from, up to to. The columns of renamed have other
+// values.
+func (k *copier) duplicate(ctx context.Context, tx holdfast.Tx, table, where string, renamed map[string]string, from, to int) error {
+	columns, err := k.columns(ctx, tx, table)
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
-	k := &copier{
-		store: "postgres", numbers: "SELECT generate_series($1::int + 1, $2::int) AS n", newID: "(lpad(to_hex(g.n), 24, '0') || lpad(to_hex(t.version), 8, '0'))::uuid",
-		table: func(name string) string { return "holdfast." + name },
-		exec: func(ctx context.Context, tx holdfast.Tx, sql string, args ...any) error {
-			_, err := postgres.Raw(tx).Exec(ctx, sql, args...)
-			return err
-		},
-		columns: func(ctx context.Context, tx holdfast.Tx, table string) (all []string, err error) {
-			err = postgres.Raw(tx).QueryRow(ctx, "SELECT array_agg(column_name::text) FROM information_schema.columns WHERE table_schema = 'holdfast' AND table_name = $1", table).Scan(&all)
-			return all, err
-		},
+	values := make([]string, len(columns))
+	for i, column := range columns {
+		values[i] = "t." + column
+		if as, ok := renamed[column]; ok {
+			values[i] = as
+		}
 	}
-	if k.hf, err = holdfast.Open(ctx, postgres.URL(url), holdfast.Config{}, workflows[threeSteps]); err != nil {
-		drop()
-		return nil, nil, err
+	err = k.exec(ctx, tx, fmt.Sprintf("INSERT INTO %s (%s) SELECT %s FROM %s t, (%s) g WHERE %s", k.table(table),
+		strings.Join(columns, ", "), strings.Join(values, ", "), k.table(table), k.numbers, where), from, to)
+	if err != nil {
+		return fmt.Errorf("copy %s: %w", table, err)
 	}
-	return k, func() { _ = k.hf.Close(); drop() }, nil
+	return nil
 }
 
-func checkSQLite(ctx context.Context, c config) (*copier, func(), error) {
-	dir, err := os.MkdirTemp(c.dir, ".bench-")
-	if err != nil {
-		return nil, nil, err
-	}
-	k := &copier{
-		store: "sqlite", newID: "unhex(printf('%024x%08x', g.n, t.version))",
-		numbers: "WITH RECURSIVE s(n) AS (SELECT ?1 + 1 UNION ALL SELECT n + 1 FROM s WHERE n < ?2) SELECT n FROM s",
-		table:   func(name string) string { return "holdfast_" + name },
-		exec: func(ctx context.Context, tx holdfast.Tx, sql string, args ...any) error {
-			_, err := sqlite.Raw(tx).ExecContext(ctx, sql, args...)
-			return err
-		},
-		columns: func(ctx context.Context, tx holdfast.Tx, table string) (all []string, err error) {
-			rows, err := sqlite.Raw(tx).QueryContext(ctx, "SELECT name FROM pragma_table_info(?1)", "holdfast_"+table)
-			if err != nil {
+var postgresCopier = copier{
+	store: "postgres", numbers: "SELECT generate_series($1::int + 1, $2::int) AS n", newID: "(lpad(to_hex(g.n), 24, '0') || lpad(to_hex(t.version), 8, '0'))::uuid",
+	table: func(name string) string { return "holdfast." + name },
+	exec: func(ctx context.Context, tx holdfast.Tx, sql string, args ...any) error {
+		_, err := postgres.Raw(tx).Exec(ctx, sql, args...)
+		return err
+	},
+	columns: func(ctx context.Context, tx holdfast.Tx, table string) (all []string, err error) {
+		err = postgres.Raw(tx).QueryRow(ctx, "SELECT array_agg(column_name::text) FROM information_schema.columns WHERE table_schema = 'holdfast' AND table_name = $1", table).Scan(&all)
+		return all, err
+	},
+}
+
+var sqliteCopier = copier{
+	store: "sqlite", newID: "unhex(printf('%024x%08x', g.n, t.version))",
+	numbers: "WITH RECURSIVE s(n) AS (SELECT ?1 + 1 UNION ALL SELECT n + 1 FROM s WHERE n < ?2) SELECT n FROM s",
+	table:   func(name string) string { return "holdfast_" + name },
+	exec: func(ctx context.Context, tx holdfast.Tx, sql string, args ...any) error {
+		_, err := sqlite.Raw(tx).ExecContext(ctx, sql, args...)
+		return err
+	},
+	columns: func(ctx context.Context, tx holdfast.Tx, table string) (all []string, err error) {
+		rows, err := sqlite.Raw(tx).QueryContext(ctx, "SELECT name FROM pragma_table_info(?1)", "holdfast_"+table)
+		if err != nil {
+			return nil, err
+		}
+		defer rows.Close()
+		for rows.Next() {
+			var name string
+			if err := rows.Scan(&name); err != nil {
 				return nil, err
 			}
-			defer rows.Close()
-			for rows.Next() {
-				var name string
-				if err := rows.Scan(&name); err != nil {
-					return nil, err
-				}
-				all = append(all, name)
-			}
-			return all, rows.Err()
-		},
-	}
-	if k.hf, err = holdfast.Open(ctx, sqlite.File(filepath.Join(dir, "check.db")), holdfast.Config{}, workflows[threeSteps]); err != nil {
-		return nil, nil, errors.Join(err, os.RemoveAll(dir))
-	}
-	return k, func() { _ = k.hf.Close(); _ = os.RemoveAll(dir) }, nil
+			all = append(all, name)
+		}
+		return all, rows.Err()
+	},
 }

@@ -44,6 +44,9 @@ type config struct {
 
 	drainEvents, drainStreams int
 	checkRuns                 int
+	reads                     int
+	liveRounds                int
+	liveSlice                 time.Duration
 }
 
 func main() {
@@ -80,6 +83,9 @@ func parse(args []string) (c config, err error) {
 	var backlog string
 	flags.StringVar(&backlog, "drain", "", "measure only how fast a reaction drains a backlog of events/streams, such as 10000/1000")
 	flags.IntVar(&c.checkRuns, "check", 0, "also measure how long a check takes with this number of runs and with a tenth of it, such as 1000000")
+	flags.IntVar(&c.reads, "reads", 0, "measure only the latency of every GET route with this number of entities, runs and events, such as 1000000")
+	flags.IntVar(&c.liveRounds, "live", 0, "measure only what GET live costs, in this number of rounds")
+	flags.DurationVar(&c.liveSlice, "live-slice", 6*time.Second, "how long each half of such a round is")
 	flags.StringVar(&c.profile, "cpuprofile", "", "write a CPU profile of all slices to this file")
 	if err := flags.Parse(args); err != nil {
 		return c, err
@@ -123,6 +129,12 @@ func bench(ctx context.Context, c config) error {
 	}
 	defer stop()
 	fmt.Printf("PostgreSQL %s, fsync %s, synchronous_commit %s, data %s\n", env["server_version"], env["fsync"], env["synchronous_commit"], env["data_directory"])
+	if c.reads > 0 {
+		return measureReads(ctx, c)
+	}
+	if c.liveRounds > 0 {
+		return measureLive(ctx, c)
+	}
 	if c.drainEvents > 0 {
 		_, err := drain(ctx, c)
 		return err

@@ -26,7 +26,7 @@ type EntityFilter struct {
 	TimeRange
 }
 
-// BatchFilter selects batches. Backward lists the last id first; generated ids are ordered by time.
+// BatchFilter selects batches. Backward lists the batch that was created last first.
 type BatchFilter struct {
 	Status, Handler, Wallet string
 	Backward                bool

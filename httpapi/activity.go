@@ -8,44 +8,55 @@ import (
 
 	"github.com/holdfast-go/holdfast/httpapi/internal/shapes"
 	"github.com/holdfast-go/holdfast/internal/feed"
+	"github.com/holdfast-go/holdfast/internal/live"
 	"github.com/holdfast-go/holdfast/internal/retention"
-	"github.com/holdfast-go/holdfast/internal/store"
-	"github.com/holdfast-go/holdfast/internal/wake"
 	"github.com/holdfast-go/holdfast/wire"
 )
 
 // The activity of a workspace (the route "feed") is for observers: it merges the histories with the feed. Histories
-// have no position. They are read in the order of their ids,
-// which is nearly that of time, and each read goes back by lookBack, because a transaction may
-// commit late. So an event may be repeated after a reconnect. Ids are ordered by the clocks of the
-// nodes: events of a node whose clock lags by more than lookBack may be missed. A consumer that
+// have no position. Pages are read in the order of their ids, which is nearly that of time. An event stream is read by the reader
+// that all clients of the workspace share ([live.Follower]), and its cursors also say which events were sent, so none is repeated or missing. A
+// stream that continues after a page goes back by lookBack, because a transaction may commit late, and repeats these events. A consumer that
 // must handle each event exactly once registers a reaction.
 
-// lookBack is how late a transaction may commit and still be seen.
+// lookBack is how late a transaction may commit and still be seen after a page.
 const lookBack = 30 * time.Second
 
 // activityCursor is the place of an observer in the activity.
 type activityCursor struct {
-	position string // in the feed
-	id       string // in the histories
-	n        int64  // of the event among those with that id; in an event stream, of the message
+	position string      // in the feed
+	id       string      // in the histories
+	n        int64       // of the event among those with that id; in an event stream, of the message
+	place    *live.Place // of an event stream; nil for a page
 }
 
 func (s activityCursor) String() string {
-	return s.position + "\n" + s.id + "\n" + strconv.FormatInt(s.n, 10)
+	text := s.position + "\n" + s.id + "\n" + strconv.FormatInt(s.n, 10)
+	if s.place != nil {
+		text += "\n" + s.place.Text()
+	}
+	return text
 }
 
 // parseActivityCursor parses a cursor of the activity.
 func (c *call) parseActivityCursor(after string) (activityCursor, error) {
 	parts := strings.Split(after, "\n")
-	if len(parts) != 3 || len(parts[1]) != len(retention.First) || strings.Trim(parts[1], "0123456789abcdef") != "" {
+	if len(parts) < 3 || len(parts) > 4 || len(parts[1]) != len(retention.First) || strings.Trim(parts[1], "0123456789abcdef") != "" {
 		return activityCursor{}, noCursor()
 	}
 	n, err := strconv.ParseInt(parts[2], 10, 64)
 	if err != nil || n < 0 {
 		return activityCursor{}, noCursor()
 	}
-	return activityCursor{parts[0], parts[1], n}, nil
+	s := activityCursor{position: parts[0], id: parts[1], n: n}
+	if len(parts) == 4 {
+		place, ok := live.Parse(parts[3])
+		if !ok {
+			return s, noCursor()
+		}
+		s.place = &place
+	}
+	return s, nil
 }
 
 type readActivityIn struct {
@@ -57,7 +68,7 @@ type readActivityIn struct {
 // now.
 func readActivity(c *call, in *readActivityIn) (wire.List[wire.Event], error) {
 	var none wire.List[wire.Event]
-	p, live, err := c.pageOrStream(in.Limit, in.Cursor)
+	p, stream, err := c.pageOrStream(in.Limit, in.Cursor)
 	if err != nil {
 		return none, err
 	}
@@ -65,35 +76,20 @@ func readActivity(c *call, in *readActivityIn) (wire.List[wire.Event], error) {
 		return none, err
 	}
 	from := activityCursor{id: retention.First}
-	switch {
-	case p.after != "":
+	if p.after != "" {
 		if from, err = c.parseActivityCursor(p.after); err != nil {
 			return none, err
 		}
-	case live:
-		head, err := feed.Head(c.ctx(), c.doer())
-		if err != nil {
-			return none, err
-		}
-		from = activityCursor{position: feed.Cursor(head), id: retention.Now()}
 	}
-	if !live {
-		got, last, err := c.activityPage(from, p)
-		if err != nil || len(got) == 0 {
-			return wire.List[wire.Event]{Items: got}, err
-		}
-		return listed(c, got, last.String()), nil
+	if stream {
+		return none, c.followActivity(from, p.after == "")
 	}
-	if _, _, err := c.activityPage(from, page{limit: 1, budget: p.budget}); err != nil { // checks the cursor before the response starts
-		return none, err
+	from.place = nil
+	got, last, err := c.activityPage(from, p)
+	if err != nil || len(got) == 0 {
+		return wire.List[wire.Event]{Items: got}, err
 	}
-	w := &watcher{call: c, from: from, seen: make(map[seenID]bool), read: store.NewBudget(watchBytes)}
-	if p.after == "" { // what exists before the response starts is not new
-		if err := w.histories(c.ctx(), func(retention.HistoryEvent) bool { return true }); err != nil {
-			return none, err
-		}
-	}
-	return none, c.send(w.watch)
+	return listed(c, got, last.String()), nil
 }
 
 // activityPage returns a page behind a cursor, and the cursor behind that page.
@@ -120,93 +116,65 @@ func (c *call) activityPage(from activityCursor, p page) ([]wire.Event, activity
 	return append(all, numbered...), from, err
 }
 
-// Limits of one read by an observer. The limits are small, because there may be many observers.
-const (
-	watchPage  = 500
-	watchBytes = store.PageBytes / 256
-)
-
-// watcher streams the activity to one observer.
-type watcher struct {
-	*call
-	from activityCursor
-	seen map[seenID]bool // within lookBack
-	read *store.Budget
-	upTo string // everything before this id was read
-}
-
-type seenID struct {
-	id string
-	n  int64
-}
-
-// histories calls f for new events of the histories, until f returns false.
-func (w *watcher) histories(ctx context.Context, f func(retention.HistoryEvent) bool) error {
-	begun := retention.Now()
-	since := retention.Back(max(w.from.id, w.upTo), lookBack)
-	for at, n, full := since, int64(0), true; full; {
-		w.forget(retention.Back(at, lookBack))
-		w.read.Refill()
-		limit, bound := w.read.Rows(watchPage), w.read.In(ctx)
-		some, err := retention.Tail(bound, w.api.engine, at, n, limit)
+// followActivity streams the activity after a cursor, or from now on.
+func (c *call) followActivity(from activityCursor, now bool) error {
+	switch {
+	case now:
+		from.id = retention.Now()
+	case from.place == nil:
+		position, err := feed.ParseCursor(from.position)
 		if err != nil {
 			return err
 		}
-		for _, t := range some {
-			at, n = t.ID, t.N
-			key := seenID{t.ID, t.N}
-			if w.seen[key] {
+		from.place = new(live.Since(position, retention.Back(from.id, lookBack)))
+	}
+	f, err := c.api.live.Follow(c.ctx(), c.key.Workspace, from.place)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return c.send(func(ctx context.Context, emit func(message) error) error {
+		for {
+			i, err := f.Next(ctx)
+			if err != nil {
+				return err
+			}
+			e, ok, err := c.wholeEvent(ctx, i)
+			if err != nil {
+				return err
+			}
+			if !ok {
 				continue
 			}
-			w.seen[key], w.from.id = true, max(w.from.id, t.ID)
-			if !f(t) {
-				return nil
+			place := f.Place()
+			from = activityCursor{feed.Cursor(place.Position), max(from.id, i.ID), from.n + 1, &place} // a number, so that ids of messages are unique
+			if err := emit(message{cursorOf(c.route.ID, from.String()), e.Name, e}); err != nil {
+				return err
 			}
 		}
-		full = len(some) == limit || store.Cut(bound)
-	}
-	w.upTo = begun
-	return nil
+	})
 }
 
-// forget drops seen ids that are too old to be read again.
-func (w *watcher) forget(before string) {
-	for key := range w.seen {
-		if key.id < before {
-			delete(w.seen, key)
-		}
+// wholeEvent returns an event with its data, which the shared reader leaves out if it is long. It reports whether the event still exists.
+func (c *call) wholeEvent(ctx context.Context, i *live.Item) (e wire.Event, ok bool, err error) {
+	e, ok = shapes.Event(i.Event), true
+	if i.Position > 0 {
+		e.Position = new(feed.Cursor(i.Position))
 	}
-}
-
-// watch streams the activity. A reconnecting observer gets the last events again.
-func (w *watcher) watch(ctx context.Context, emit func(message) error) error {
-	ctx, stop := context.WithCancelCause(ctx)
-	defer stop(nil)
-	p := wake.Poller{Hub: w.api.engine.Hub(), Topics: []string{feed.Topic(w.key.Workspace)}, Log: w.api.log, Poll: func(ctx context.Context) (found bool, err error) {
-		send := func(e wire.Event) bool {
-			found = true
-			w.from.n++ // so that message ids are unique
-			if err := emit(message{cursorOf(w.route.ID, w.from.String()), e.Name, e}); err != nil {
-				stop(err)
-			}
-			return ctx.Err() == nil
+	switch {
+	case len(i.Data) > 0:
+	case i.Position > 0:
+		page, err := feed.Read(ctx, c.api.engine, i.Position-1, 1)
+		if ok = err == nil && len(page.Items) == 1 && page.Items[0].Position == i.Position; ok {
+			e.Data = page.Items[0].Data
 		}
-		if err := feed.OpenIfEnabled(ctx, w.api.engine); err != nil { // the workspace may have been created since
-			return false, err
+		return e, ok, err
+	default:
+		found, err := retention.Tail(ctx, c.api.engine, i.ID, i.N-1, 1)
+		if ok = err == nil && len(found) == 1 && found[0].ID == i.ID && found[0].N == i.N; ok {
+			e.Data = found[0].Data
 		}
-		if err := w.histories(ctx, func(t retention.HistoryEvent) bool { return send(shapes.Event(t.Event)) }); err != nil {
-			return found, err
-		}
-		w.read.Refill()
-		page, err := feedAfter(w.read.In(ctx), w.api.engine, w.from.position, w.read.Rows(watchPage))
-		for _, e := range page {
-			w.from.position = *e.Position
-			if !send(e) {
-				break
-			}
-		}
-		return found, err
-	}}
-	p.Run(ctx)
-	return context.Cause(ctx)
+		return e, ok, err
+	}
+	return e, ok, nil
 }

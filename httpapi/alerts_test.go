@@ -46,17 +46,28 @@ func (d *testAPI) metricsPage() string {
 }
 
 // evaluate verifies with promtool that alerts fire, or do not, on the metrics of this server, if they stay like this for two hours: a
-// gauge has its present value, and a counter rises each minute as it has risen since an earlier scrape. It does nothing at level
-// test.
+// gauge has its present value, and a counter rises each minute as it has risen since an earlier scrape. At level test it does so
+// once for each alert that fires, if promtool is installed: that takes a tenth of a second.
 func (d *testAPI) evaluate(before string, fire bool, alerts ...string) {
 	d.t.Helper()
+	promtool, err := exec.LookPath("promtool")
 	if testlevel.Current() < testlevel.Check {
-		return
+		alerts = slices.DeleteFunc(slices.Clone(alerts), func(alert string) bool {
+			if !fire {
+				return true
+			}
+			_, known := evaluated.LoadOrStore(alert, true)
+			return known
+		})
+		if len(alerts) == 0 {
+			return
+		}
+	} else if err != nil {
+		promtool, err = pgtest.Command(d.t.Context(), "promtool", "prometheus")
 	}
-	promtool, err := pgtest.Command(d.t.Context(), "promtool", "prometheus")
 	if err != nil {
 		if t, ok := d.t.(*testing.T); ok {
-			t.Attr(testlevel.NoteAttr, "promtool cannot be installed, so the alerts were not evaluated")
+			t.Attr(testlevel.NoteAttr, "promtool is not installed, so the alerts were not evaluated")
 		}
 		return
 	}
@@ -80,6 +91,9 @@ func (d *testAPI) evaluate(before string, fire bool, alerts ...string) {
 		d.t.Errorf("alerts %v, want firing %t: %v\n%s", alerts, fire, err, out)
 	}
 }
+
+// evaluated has the alerts that were evaluated at level test.
+var evaluated sync.Map
 
 // sample matches a line of a page of metrics.
 var sample = regexp.MustCompile(`(?m)^(holdfast_\w+)(?:\{(.*)\})? (\S+)$`)

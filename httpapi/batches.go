@@ -43,7 +43,7 @@ type listBatchesIn struct {
 	Status   string `query:"status" doc:"List only batches with this status."`
 	Handler  string `query:"handler" doc:"List only batches of this handler."`
 	Wallet   string `query:"wallet" doc:"List only batches that are paid from this wallet."`
-	Backward bool   `query:"backward" doc:"List the last id first. Generated ids are ordered by time, so their batches come newest first."`
+	Backward bool   `query:"backward" doc:"List the batch that was created last first."`
 	ranged
 }
 

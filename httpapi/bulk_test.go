@@ -168,6 +168,13 @@ func TestABulkOnPositions(t *testing.T) {
 		if p := d.position("mail", "o2"); p.Watermark != 0 || !p.Blocked {
 			t.Errorf("o2 is at %+v", p)
 		}
+		x = d.one("Mail")                                                                                             // the next event of o1
+		d.want(d.ask("POST", "tasks/"+x.ID+"/fail", wire.FailTask{Epoch: x.Epoch, Message: "not yet"}, nil), 200, "") // it is tried again
+		for filter, want := range map[wire.BulkFilter]string{{Blocked: new(false)}: "mail/o1 failing", {Blocked: new(true)}: "mail/o2 blocked", {}: "mail/o2 blocked", {Reaction: "mail", Blocked: new(false)}: "mail/o1 failing"} {
+			if p := d.preview(wire.NewBulk{Action: "reaction.skip", Filter: &filter}); p.Total != 1 || p.Members[0].ID+" "+p.Members[0].State != want {
+				t.Errorf("a dry run with %+v: %+v, want %s", filter, p, want)
+			}
+		}
 		unblock := d.bulk(wire.NewBulk{Action: "reaction.unblock", Filter: &wire.BulkFilter{Reaction: "mail"}})
 		d.awaitBulk(unblock.ID, 1, 0)
 		if p := d.position("mail", "o2"); p.Watermark != 0 || p.Blocked {

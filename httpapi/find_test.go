@@ -251,15 +251,20 @@ func TestRunsAndBatchesAreSearched(t *testing.T) {
 
 		d.want(d.ask("PUT", "wallets/w1", wire.PutWallet{}, nil), 200, "")
 		d.want(d.ask("PUT", "wallets/w2", wire.PutWallet{}, nil), 200, "")
-		for i := range 3 * httpapi.SearchScan {
+		for n := range 3 * httpapi.SearchScan {
+			i := 4 * n % (3 * httpapi.SearchScan) // ids are not in the order of time
+			holdfasttest.Advance(t, d.engine, time.Second)
+			d.want(d.ask("POST", "bulk", wire.NewBulk{Action: "run.cancel", IDs: []string{"r"}}, nil), 202, "") // in no list of batches
 			d.want(d.ask("POST", "batches", wire.NewBatch{ID: new(fmt.Sprintf("b%d", i)), Wallet: fmt.Sprintf("w%d", 1+i%2), Handler: string("AB"[i/4%2]), Open: true}, nil), 201, "")
 		}
+		holdfasttest.Advance(t, d.engine, time.Second)
+		d.want(d.ask("POST", "batches", wire.NewBatch{ID: new("#"), Wallet: "w2", Handler: "A", Open: true}, nil), 201, "") // before the bulks
 		d.want(d.ask("POST", "batches/b3/cancel", nil, nil), 200, "")
 		batch := func(b wire.Batch) string { return b.ID }
 		for query, want := range map[string]string{
-			"":                                "b0,b1,b2,b3,b4,b5,b6,b7,b8",
-			"&backward=true":                  "b8,b7,b6,b5,b4,b3,b2,b1,b0",
-			"&backward=true&wallet=w2":        "b7,b5,b3,b1",
+			"":                                "#,b0,b1,b2,b3,b4,b5,b6,b7,b8",
+			"&backward=true":                  "#,b5,b1,b6,b2,b7,b3,b8,b4,b0",
+			"&backward=true&wallet=w2":        "#,b5,b1,b7,b3",
 			"&handler=B":                      "b4,b5,b6,b7",
 			"&handler=A&wallet=w1":            "b0,b2,b8",
 			"&status=CANCELLED":               "b3",

@@ -12,6 +12,12 @@ import (
 	"github.com/holdfast-go/holdfast/wire"
 )
 
+// Limits of one read of an event stream. The limits are small, because there may be many streams.
+const (
+	watchPage  = 500
+	watchBytes = store.PageBytes / 256
+)
+
 // This file serves the history of an object that ends: a run or a batch.
 
 type historyRequestIn struct {

@@ -59,7 +59,7 @@ func (d *testAPI) measured(kind inbox.Kind, n int) {
 // alertOf returns the alert about entries of a kind, or "" if there is none, or none that fires as soon as there is an entry.
 func alertOf(kind inbox.Kind) string {
 	switch kind {
-	case inbox.PendingApproval, inbox.UnservedWork, inbox.UnservedVersion:
+	case inbox.PendingApproval:
 		return ""
 	case inbox.StalledJanitor:
 		return "HoldfastJanitorStalled"
@@ -353,6 +353,7 @@ func TestWorkThatNobodyServesIsListed(t *testing.T) {
 		if got := strings.Join(subjects(), " "); len(subjects()) != 4 || !strings.Contains(got, "reaction/mail") || !strings.Contains(got, "batch/Print") || !strings.Contains(got, "step/Pay") || !strings.Contains(got, "operation/h:default:Do") {
 			t.Fatalf("listed %s, want the four handlers", got)
 		}
+		d.measured(inbox.UnservedWork, 4)
 		d.running()
 		for _, handler := range []string{"Mail", "Print", "Pay", "Do"} { // a worker that polls and is lost again
 			if got := d.claimItems(handler, 1); len(got) != 1 {
@@ -368,6 +369,15 @@ func TestWorkThatNobodyServesIsListed(t *testing.T) {
 		if got := subjects(); len(got) != 0 {
 			t.Errorf("listed %v, want nothing: workers polled within the last minute", got)
 		}
+		d.measured(inbox.UnservedWork, 0)
+		other := []string{"X-Holdfast-Workspace", "other"} // where no worker polls
+		d.want(d.ask("PUT", "handlers/Pay", wire.PutHandler{Kind: "worker", Safety: "idempotent"}, nil, other...), 201, "")
+		d.want(d.ask("POST", "workflow-definitions", oneTask("pay", "Pay"), nil, other...), 201, "")
+		d.want(d.ask("POST", "workflow-runs", wire.StartRun{DefinitionID: "pay@1"}, nil, other...), 201, "")
+		d.claimItems("Pay", 1)
+		d.advance(time.Minute)
+		engine.Of(d.engine).Reporter().Now(t.Context())
+		d.measured(inbox.UnservedWork, 1)
 	})
 }
 

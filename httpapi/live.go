@@ -11,6 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/batch"
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/httpapi/internal/shapes"
+	"github.com/holdfast-go/holdfast/internal/batchengine"
 	"github.com/holdfast-go/holdfast/internal/feed"
 	"github.com/holdfast-go/holdfast/internal/inbox"
 	"github.com/holdfast-go/holdfast/internal/keys"
@@ -29,7 +30,7 @@ func (a *API) liveRoutes() {
 }
 
 type getLiveIn struct {
-	Watch string `query:"watch" doc:"Topics, separated by commas: inbox, overview, nodes, approvals, lifecycle:NAME, entity:LIFECYCLE/ID, operations, runs, run:ID, batches, batch:ID, wallet:ID, streams, stream:NAME, reactions, reaction:NAME, scopes, scope:KIND/ID, webhooks. Percent-encode commas and percent signs within a name."`
+	Watch string `query:"watch" doc:"Topics, separated by commas: inbox, overview, nodes, approvals, lifecycle:NAME, entity:LIFECYCLE/ID, operations, runs, run:ID, batches, batch:ID, bulks, bulk:ID, wallet:ID, streams, stream:NAME, reactions, reaction:NAME, scopes, scope:KIND/ID, webhooks. Percent-encode commas and percent signs within a name."`
 	// Since is not called cursor: it is no place in a list.
 	Since string `query:"since" doc:"The cursor of an earlier response."`
 }
@@ -95,7 +96,7 @@ func (c *call) liveMessage(m live.Message, n int64) wire.Live {
 		Changes: []wire.LiveChange{}, Folded: []wire.LiveSubject{}, Reset: m.Reset}
 	for _, i := range m.Items {
 		change := wire.LiveChange{LiveSubject: liveSubjectOf(i.Stream, i.Version, 1), Name: i.Name, Actor: i.Actor, At: shapes.At(i.At)}
-		if i.Subject == "" && len(i.Data) > 0 {
+		if i.Subject == "" && len(i.Data) > 0 && len(i.Data) <= liveData {
 			change.Data = i.Data
 		}
 		w.Changes = append(w.Changes, change)
@@ -112,7 +113,9 @@ func (c *call) liveMessage(m live.Message, n int64) wire.Live {
 // liveSubjectOf converts the name of a stream: "$entity/invoice/17" is the entity invoice/17.
 func liveSubjectOf(stream string, version int64, events int) wire.LiveSubject {
 	s := wire.LiveSubject{Kind: "stream", Subject: stream, Version: version, Events: events}
-	if rest, ok := strings.CutPrefix(stream, "$"); ok {
+	if id, ok := strings.CutPrefix(stream, bulkHistory); ok {
+		s.Kind, s.Subject = "bulk", id
+	} else if rest, ok := strings.CutPrefix(stream, "$"); ok {
 		s.Kind, s.Subject, _ = strings.Cut(rest, "/")
 	}
 	return s
@@ -147,18 +150,22 @@ func liveStateOf(values map[string]*live.Value) *wire.LiveState {
 	return &s
 }
 
+// bulkHistory begins the names of the histories of bulks, which are batches.
+const bulkHistory = "$batch/" + batchengine.BulkPrefix
+
 // watchList has the topics of one client: the events and the states that it gets.
 type watchList struct {
 	exact    map[string]bool // names of streams
 	prefixes []string        // of names of streams
 	users    bool            // all streams of users
+	batches  bool            // all batches, without bulks
 	decided  bool            // decisions of approvals
 	states   []string
 }
 
 func (w *watchList) match(i *live.Item) bool {
 	switch {
-	case w.exact[i.Stream], w.users && i.Position > 0, w.decided && i.Name == "approvalDecided" && strings.HasPrefix(i.Stream, "$run/"):
+	case w.exact[i.Stream], w.users && i.Position > 0, w.batches && strings.HasPrefix(i.Stream, "$batch/") && !strings.HasPrefix(i.Stream, bulkHistory), w.decided && i.Name == "approvalDecided" && strings.HasPrefix(i.Stream, "$run/"):
 		return true
 	}
 	return slices.ContainsFunc(w.prefixes, func(p string) bool { return strings.HasPrefix(i.Stream, p) })
@@ -179,8 +186,10 @@ var topics = map[string]func(w *watchList, name string){
 	"operations": func(w *watchList, _ string) { w.prefixes = append(w.prefixes, "$entity/", "$run/") },
 	"runs":       func(w *watchList, _ string) { w.prefixes = append(w.prefixes, "$run/") },
 	"run:":       func(w *watchList, name string) { w.exact["$run/"+name] = true },
-	"batches":    func(w *watchList, _ string) { w.prefixes = append(w.prefixes, "$batch/") },
+	"batches":    func(w *watchList, _ string) { w.batches = true },
 	"batch:":     func(w *watchList, name string) { w.exact["$batch/"+name] = true },
+	"bulks":      func(w *watchList, _ string) { w.prefixes = append(w.prefixes, bulkHistory) },
+	"bulk:":      func(w *watchList, name string) { w.exact[bulkHistory+name] = true },
 	"streams":    func(w *watchList, _ string) { w.users = true },
 	"stream:":    func(w *watchList, name string) { w.exact[name] = true },
 	"reactions":  func(w *watchList, _ string) { w.prefixes = append(w.prefixes, "$reaction/") },
@@ -191,7 +200,7 @@ var topics = map[string]func(w *watchList, name string){
 }
 
 // topicNames lists the topics for errors.
-const topicNames = "inbox, overview, nodes, approvals, lifecycle:NAME, entity:LIFECYCLE/ID, operations, runs, run:ID, batches, batch:ID, wallet:ID, streams, stream:NAME, reactions, reaction:NAME, scopes, scope:KIND/ID, webhooks"
+const topicNames = "inbox, overview, nodes, approvals, lifecycle:NAME, entity:LIFECYCLE/ID, operations, runs, run:ID, batches, batch:ID, bulks, bulk:ID, wallet:ID, streams, stream:NAME, reactions, reaction:NAME, scopes, scope:KIND/ID, webhooks"
 
 func (w *watchList) state(topic string) {
 	if !slices.Contains(w.states, topic) {
@@ -237,12 +246,15 @@ func (s liveSource) Start(ctx context.Context) (live.Place, error) {
 	return live.Start(ctx, s.api.engine)
 }
 
-func (s liveSource) Read(ctx context.Context, from live.Place, far bool) (live.Batch, error) {
+func (s liveSource) Read(ctx context.Context, from live.Place, far bool, limit int) (live.Batch, error) {
 	if err := feed.OpenIfEnabled(ctx, s.api.engine); err != nil { // the workspace may have been created since
 		return live.Batch{}, err
 	}
-	return live.Read(ctx, s.api.engine, from, far)
+	return live.Read(ctx, s.api.engine, from, far, limit)
 }
+
+// liveData is how many bytes the data of an event may have to be told.
+const liveData = 512
 
 // liveEntries is how many entries of a list a state has.
 const liveEntries = 100

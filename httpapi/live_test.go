@@ -91,12 +91,20 @@ func TestEachTopicGetsItsChange(t *testing.T) {
 			"lifecycle:invoice,inbox": state(func(s *wire.LiveState) bool {
 				return s.Counts["invoice"].Counts["open"] == 1
 			}),
-			"entity:invoice/i/1":    changed("entity", "invoice/i/1"),
-			"operations":            changed("entity", "invoice/i/1"),
-			"runs":                  changed("run", run.ID),
-			"run:" + run.ID:         changed("run", run.ID),
-			"batches":               changed("batch", "b"),
+			"entity:invoice/i/1": changed("entity", "invoice/i/1"),
+			"operations":         changed("entity", "invoice/i/1"),
+			"runs":               changed("run", run.ID),
+			"run:" + run.ID:      changed("run", run.ID),
+			"batches": func(m wire.Live) bool {
+				for _, c := range m.Changes {
+					if c.Subject != "b" { // the bulk is created before the batch
+						t.Errorf("batches: got a change of %s %s", c.Kind, c.Subject)
+					}
+				}
+				return changed("batch", "b")(m)
+			},
 			"batch:b":               changed("batch", "b"),
+			"bulks":                 func(m wire.Live) bool { return len(m.Changes) > 0 && m.Changes[0].Kind == "bulk" },
 			"streams":               changed("stream", "s,1"),
 			"stream:s%2C1,stream:x": changed("stream", "s,1"),
 			"reactions":             changed("reaction", "r/s,1"),
@@ -117,6 +125,7 @@ func TestEachTopicGetsItsChange(t *testing.T) {
 		d.want(d.ask("POST", "lifecycles/invoice/entities", wire.NewEntity{ID: new("i/1")}, nil), 201, "")
 		d.want(d.ask("POST", "workflow-runs/"+run.ID+"/signals", wire.Signal{Type: "t"}, nil), 202, "")
 		d.want(d.ask("POST", "wallets/w/credit", wire.Credit{Points: 5, Reference: "r"}, nil), 200, "")
+		d.want(d.ask("POST", "bulk", wire.NewBulk{Action: "run.pause", IDs: []string{"nobodys"}}, nil), 202, "")
 		d.want(d.ask("POST", "batches", wire.NewBatch{ID: new("b"), Wallet: "w", Handler: "h"}, nil), 201, "")
 		d.want(d.ask("POST", "streams/s%2C1/events", wire.Append{Events: []wire.NewEvent{{Name: "paid", Data: json.RawMessage(`{"a":1}`)}}}, nil), 201, "")
 		d.want(d.ask("PUT", "scopes/user/u%2F1", `{"a":1}`, nil), 200, "")
@@ -350,8 +359,8 @@ func (s *countedReadsStore) Do(ctx context.Context, c store.Command) error {
 	return s.Store.Do(ctx, c)
 }
 
-// TestFiftyWatchersReadOnce verifies that fifty watchers of a workspace cause fewer reads than there are watchers, until
-// all of them have got a change and a state.
+// TestFiftyWatchersReadOnce verifies that fifty watchers and fifty clients of GET feed cause fewer reads than there are watchers, until
+// all of them have got a change, and the watchers a state.
 func TestFiftyWatchersReadOnce(t *testing.T) {
 	t.Parallel()
 	storetest.OnBoth(t, func(t *testing.T, at string) {
@@ -364,14 +373,25 @@ func TestFiftyWatchersReadOnce(t *testing.T) {
 		for _, l := range all {
 			l.until("the overview", func(m wire.Live) bool { return m.State != nil && m.State.Overview != nil })
 		}
-		db.take()
-		d.want(d.ask("POST", "lifecycles/invoice/entities", wire.NewEntity{ID: new("i")}, nil), 201, "")
+		followers := make([]*listener, 50)
+		for i := range followers {
+			followers[i] = d.watch("")
+		}
+		for _, id := range []string{"first", "i"} { // with the first, the followers have reached the present
+			db.take()
+			d.want(d.ask("POST", "lifecycles/invoice/entities", wire.NewEntity{ID: &id}, nil), 201, "")
+			for _, l := range followers {
+				if e := l.next(); e.data.Stream != "$entity/invoice/"+id {
+					t.Fatalf("got %+v, want the event of %s", e, id)
+				}
+			}
+		}
 		for _, l := range all {
 			got, counted := false, false
 			for !got || !counted {
 				m := l.nextLive()
 				got = got || changed("entity", "invoice/i")(m)
-				counted = counted || m.State != nil && m.State.Overview != nil && m.State.Overview.Entities.Counts["invoice"] == 1
+				counted = counted || m.State != nil && m.State.Overview != nil && m.State.Overview.Entities.Counts["invoice"] == 2
 			}
 		}
 		n := db.take()

@@ -157,10 +157,10 @@ func (c *backlogCollector) measure(ctx context.Context) (all []prometheus.Metric
 	var known []nodes.Node
 	shards, err := c.api.engine.Shards(ctx)
 	if err == nil {
-		b, err = inbox.Measure(ctx, c.api.engine, shards)
+		known, err = nodes.All(ctx, c.api.engine)
 	}
 	if err == nil {
-		known, err = nodes.All(ctx, c.api.engine)
+		b, err = inbox.Measure(ctx, c.api.engine, shards, known)
 	}
 	if err != nil {
 		gauge(measuredDesc, 0)

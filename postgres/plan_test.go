@@ -188,8 +188,9 @@ var planned = []struct{ name, args string }{
 	{"reactions.list_by_handler_kind", `0, '', 'worker', '', '', 100`},
 	{"reactions.read_histories", `0, 'w', '[["w", "$reaction/r/s150", 5000, 6000, null]]', 100`},
 	{"reactions.get_position", `0, 'w', 'h', '$reaction/r/s150'`},
-	{"reactions.list_positions", `0, 'w', '', NULL, '', '', 100`},
-	{"reactions.list_positions", `0, 'w', '', 1, '', '', 100`},
+	{"reactions.list_positions", `0, 'w', '', '~', NULL, 0, '', '', 100`},
+	{"reactions.list_positions", `0, 'w', '', '~', 1, 0, '', '', 100`},
+	{"reactions.list_positions", `0, 'w', 'r', 'r', NULL, 1, '', '', 100`},
 	{"reactions.repair", one + `, '{r}', '{s210}', '{reset}', '{NULL}', '{-1}', '{0}', '{NULL}'`},
 	{"reactions.block", one + `, '{r}', '{s150}', '{1}', '{blocked}', '{0}', '{0}', '{no}', '{1}', '{0}', '{NULL}'`},
 	{"reactions.list_unfinished", `0, '', 100`},
@@ -330,6 +331,7 @@ var many = []string{
 	`UPDATE holdfast.step SET lost = 1 WHERE run BETWEEN 'run_10001' AND 'run_10100'`,
 	`UPDATE holdfast.item SET lost = 1 WHERE batch = 'b' AND key BETWEEN 'k10101' AND 'k10150'`,
 	`UPDATE holdfast.follow SET blocked = true WHERE reaction = 'r' AND stream BETWEEN 's14001' AND 's14050'`,
+	`UPDATE holdfast.follow SET failing = 1 WHERE reaction = 'r' AND stream BETWEEN 's14041' AND 's14090'`,
 	`INSERT INTO holdfast.due SELECT 0, 'gone', 'w', 's' || n, 1 FROM generate_series(1, 20000) n`,
 	`INSERT INTO holdfast.stream (shard, workspace, name, head, first) VALUES (0, 'v', 'long', 20000, 100)`,
 	`UPDATE holdfast.stream SET first = 1 WHERE name BETWEEN 's15001' AND 's15050'`,
@@ -366,7 +368,7 @@ var many = []string{
 	`INSERT INTO holdfast.batch (shard, workspace, id, wallet, handler, status, parallel, attempts, allowed, timeout, undo, artifacts, sealed, cancel_requested, items,
 	        next, waiting, running, succeeded, accepted, failed, cancelled, dirty, charged, refunded, need, version, served_at, created_at, updated_at, about)
 	 SELECT 0, 'w', '$bulk/' || n, '$bulk', '$bulk', 'COMPLETED', 500, 3, 5, 1000, false, false, true, false, 1, 1, 0, 0, 1, 1, 0, 0, 0, 0, 0, 0, 0,
-	        clock_timestamp(), clock_timestamp(), clock_timestamp(), '{}' FROM generate_series(1, 50) n`,
+	        clock_timestamp(), clock_timestamp(), clock_timestamp(), '{}' FROM generate_series(1, 20000) n`,
 	`INSERT INTO holdfast.item (shard, workspace, batch, key, n, cost, charged, state, input, failures, epoch, deaths, sweeps, dirty, updated_at)
 	 SELECT 0, 'w', 'f', 'k' || n, n, 1, 1, 'succeeded', '{}', 0, 1, 0, 0, false, clock_timestamp() FROM generate_series(1, 20000) n`,
 	`INSERT INTO holdfast.wallet SELECT 0, 'w', 'w' || n, 1000, false, 0, clock_timestamp(), clock_timestamp() FROM generate_series(1, 20000) n`,

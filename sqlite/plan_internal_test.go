@@ -147,6 +147,29 @@ func TestPagesAreReadWithoutASort(t *testing.T) {
 	}
 }
 
+// TestListsUseTheirIndex verifies that statements that would work with another index, over rows that they leave out, use the
+// right one.
+func TestListsUseTheirIndex(t *testing.T) {
+	s, _, err := File(filepath.Join(t.TempDir(), "x.db")).open(t.Context(), store.Options{Log: slog.New(slog.DiscardHandler)}, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	for name, want := range map[string][]string{
+		"overview.count_batches":   {"holdfast_batch_created (shard=? AND workspace=?)"},
+		"batches.list_backward":    {"holdfast_batch_created (shard=? AND workspace=? AND (created_at,id)>(?,?) AND (created_at,id)<(?,?))"},
+		"batches.list":             {"PRIMARY KEY (shard=? AND workspace=? AND id>? AND id<?)"},
+		"reactions.list_positions": {"holdfast_follow_blocked (shard=? AND workspace=? AND (reaction,stream)>(?,?) AND reaction<?)", "holdfast_follow_failing (shard=? AND workspace=? AND (reaction,stream)>(?,?) AND reaction<?)", "PRIMARY KEY (shard=? AND workspace=? AND (reaction,stream)>(?,?) AND reaction<?)"},
+	} {
+		plan := strings.Join(planOf(t, s, s.scripts[name].do.text), "\n")
+		for _, one := range want {
+			if !strings.Contains(plan, one) {
+				t.Errorf("%s does not search %s:\n%s", name, one, plan)
+			}
+		}
+	}
+}
+
 var (
 	scan    = regexp.MustCompile(`^(?:SCAN (\w+)(?: USING .*)?|SEARCH (\w+) (?:EXISTS )?USING PRIMARY KEY \(shard=\?\))$`)
 	named   = regexp.MustCompile(`holdfast_(\w+)(?: AS (\w+))?`)

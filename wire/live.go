@@ -24,9 +24,9 @@ type LiveChange struct {
 	Data  json.RawMessage `json:"data,omitempty" doc:"The data of the event; absent if it has more than 512 bytes or is encrypted."`
 }
 
-// LiveSubject is something that has a history: an entity, run, batch, scope, stream or webhook, or a stream of a reaction.
+// LiveSubject is something that has a history: an entity, run, batch, bulk, scope, stream or webhook, or a stream of a reaction.
 type LiveSubject struct {
-	Kind    string `json:"kind" enum:"entity,run,batch,scope,reaction,webhook,stream"`
+	Kind    string `json:"kind" enum:"entity,run,batch,bulk,scope,reaction,webhook,stream"`
 	Subject string `json:"subject" doc:"Its id. For an entity, scope or reaction, also its lifecycle, kind or name: invoice/17."`
 	Version int64  `json:"version" doc:"Version of its last event."`
 	Events  int    `json:"events" doc:"How many events are meant: 1 in a change."`

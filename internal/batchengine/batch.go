@@ -218,6 +218,7 @@ type listBulksArgs struct {
 type listArgs struct {
 	Filter
 	place       string // after it, or before it
+	last        string // of the ids
 	scan, limit int
 }
 
@@ -228,13 +229,13 @@ type Filter struct {
 }
 
 // newListVerb declares a list with one bound of the ids.
-func newListVerb(name, bound string, more func(*store.Args)) *store.Verb[listArgs, []store.Found[Batch]] {
+func newListVerb(name, bound string, more func(listArgs, *store.Args)) *store.Verb[listArgs, []store.Found[Batch]] {
 	return store.NewVerb(store.Decl{Name: name, Lane: store.Read}, nil, func(a listArgs, args *store.Args) {
 		args.Text("status", a.Status)
 		args.Text("handler", a.Handler)
 		args.Text("wallet", a.Wallet)
 		args.Text(bound, a.place)
-		more(args)
+		more(a, args)
 		args.Int("scan", int64(a.scan))
 		args.Int("limit", int64(a.limit))
 		a.Bind(args)
@@ -289,8 +290,8 @@ var (
 		Emits(func(a finalizeArgs) store.Emission { return emits(a.id, "itemsAccepted") })
 	getVerb   = store.NewVerb(store.Decl{Name: "batches.get", Lane: store.Read}, nil, store.TextArg("batch"), scanBatch)
 	bulksVerb = store.VerbOf[listBulksArgs](store.Decl{Name: "batches.list_bulks", Lane: store.Read}, nil, scanBatch)
-	listVerb  = newListVerb("batches.list", "after", func(args *store.Args) { args.Text("last", store.Last) })
-	backVerb  = newListVerb("batches.list_backward", "before", func(*store.Args) {})
+	listVerb  = newListVerb("batches.list", "after", func(a listArgs, args *store.Args) { args.Text("last", a.last) })
+	backVerb  = newListVerb("batches.list_backward", "before", func(listArgs, *store.Args) {})
 	itemsVerb = store.VerbOf[itemsArgs](store.Decl{Name: "batches.list_items", Lane: store.Read}, nil,
 		store.Each(func(i *Item) []any {
 			return []any{&i.N, &i.Key, &i.Cost, &i.Charged, &i.Failures, &i.Crashes, &i.Lost, &i.Epoch, &i.Holder, &i.Until, &i.State, &i.Decision, &i.Input, &i.Output, &i.Error}
@@ -536,12 +537,13 @@ func Get(ctx context.Context, d store.Doer, id string) (Batch, error) {
 	return store.First(all, err, func() error { return missing(id) })
 }
 
-// List returns batches in the order of their ids, after the given id, or backward, before it. A filter searches (store.Found).
+// List returns batches in the order of their ids, after the given id, or backward: those that were created before the given
+// batch, the newest first. A filter searches (store.Found).
 func List(ctx context.Context, d store.Doer, f Filter, backward bool, after string, limit int) ([]store.Found[Batch], error) {
 	if f.Status != "" && !slices.Contains(Statuses, f.Status) {
 		return nil, fault.New(fault.Validation, "status must be one of %s, got %q", strings.Join(Statuses, ", "), f.Status).With("field", "status")
 	}
-	a := listArgs{Filter: f, place: after, scan: store.SearchScan, limit: limit}
+	a := listArgs{Filter: f, place: after, last: store.Last, scan: store.SearchScan, limit: limit}
 	if f == (Filter{}) {
 		a.scan = limit
 	}
@@ -549,8 +551,23 @@ func List(ctx context.Context, d store.Doer, f Filter, backward bool, after stri
 		a.place = cmp.Or(after, store.Last)
 		return backVerb.Do(ctx, d, a)
 	}
-	return listVerb.Do(ctx, d, a)
+	if after >= BulkPrefix {
+		a.place = max(after, bulksEnd)
+		return listVerb.Do(ctx, d, a)
+	}
+	a.last = BulkPrefix
+	all, err := listVerb.Do(ctx, d, a)
+	if err != nil || store.HasMore(all, limit) || store.Cut(ctx) {
+		return all, err
+	}
+	a.place, a.last, a.limit = bulksEnd, store.Last, limit-len(all)
+	more, err := listVerb.Do(ctx, d, a)
+	return append(all, more...), err
 }
+
+// bulksEnd sorts after all ids of bulks, and before all other ids that are greater. Bulks are not read for a list of batches: there
+// may be many more of them.
+var bulksEnd = BulkPrefix + store.Last
 
 // ListBulks returns bulks, the newest first, before the given id; "" is the newest.
 func ListBulks(ctx context.Context, d store.Doer, before string, limit int) ([]Batch, error) {

@@ -194,11 +194,14 @@ func repairOf(how string) action {
 	return action{
 		fields: []string{"reaction", "stream", "source", "blocked"},
 		walk: func(s *selection, f Filter) error {
-			in := reactions.Filter{Reaction: f.Reaction, Pattern: f.Stream, Blocked: cmp.Or(f.Blocked, new(true))} // blocked ones have an index
+			in := reactions.Filter{Reaction: f.Reaction, Pattern: f.Stream} // blocked or failing: both have an index, and nothing else can be repaired
+			if in.Failing = f.Blocked != nil && !*f.Blocked; !in.Failing {
+				in.Blocked = new(true)
+			}
 			if f.Source != "" {
 				in.Own = new(f.Source == "history")
 			}
-			if how == "unblock" && !*in.Blocked {
+			if how == "unblock" && in.Failing {
 				return bad("/filter/blocked", "reaction.unblock acts on blocked streams: set blocked to true or omit it")
 			}
 			if f.Reaction != "" {

@@ -210,7 +210,7 @@ type batchesList struct {
 	Status   string `setting:"-" placeholder:"STATUS" help:"List only batches with this status, such as RUNNING."`
 	Handler  string `setting:"-" placeholder:"NAME" help:"List only batches of this handler."`
 	Wallet   string `setting:"-" placeholder:"ID" help:"List only batches that are paid from this wallet."`
-	Backward bool   `setting:"-" help:"List the last id first. Generated ids are ordered by time."`
+	Backward bool   `setting:"-" help:"List the batch that was created last first."`
 	timeFlags
 }
 

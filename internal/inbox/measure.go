@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/nodes"
 	"github.com/holdfast-go/holdfast/internal/reactions"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/wake"
@@ -12,16 +13,16 @@ import (
 // Backlog is what is left to do in all workspaces, for metrics.
 type Backlog struct {
 	// Entries counts the entries of the inbox, up to [CountCap] of each kind and shard: those of [Counted]. What retention
-	// should have deleted counts once for each shard and kind of row.
+	// should have deleted counts once for each shard and kind of row. Work that nobody serves counts once for each shard and
+	// queue, handler or reaction, whichever workspace it is in.
 	Entries map[Kind]int64
 	// Oldest is how long the oldest work has been due and not taken: that of [DueKinds].
 	Oldest map[string]time.Duration
 }
 
-// Counted are the kinds of entries that [Measure] counts. Work that nobody serves is not among them: which workspaces a worker
-// serves is known only workspace by workspace, and such work is old. What nodes report about themselves is known to them.
+// Counted are the kinds of entries that [Measure] counts. What nodes report about themselves is not among them.
 var Counted = []Kind{UncertainOperation, UncertainStep, BlockedStream, RefusedWebhook, FailedRun, PendingApproval, OverdueSignal, PausedBatch,
-	FailingTeardown, ExpiredLease, ClosingStream, HeldUpRetention}
+	FailingTeardown, ExpiredLease, ClosingStream, UnservedWork, UnservedVersion, HeldUpRetention}
 
 // DueKinds are the kinds of work whose age [Measure] returns. A timer is a step that the engine executes itself. The feed is the
 // numbering of events.
@@ -41,19 +42,19 @@ type countEntriesArgs struct {
 }
 
 type oldestDue struct {
-	kind, name string
-	age        int64
+	kind, name, workspace string
+	age                   int64
 }
 
 var (
 	countEntriesVerb = store.VerbOf[countEntriesArgs](store.Decl{Name: "inbox.count_entries", Lane: store.Read}, nil, store.Each(scanNamed))
 	oldestDueVerb    = store.VerbOf[struct{}](store.Decl{Name: "inbox.list_oldest_due", Lane: store.Read}, nil,
-		store.Each(func(o *oldestDue) []any { return []any{&o.kind, &o.name, &o.age} }))
+		store.Each(func(o *oldestDue) []any { return []any{&o.kind, &o.name, &o.workspace, &o.age} }))
 )
 
-// Measure returns what is left to do in all workspaces on some shards. It costs two statements for each shard, which read indexes
-// of live rows, however many workspaces there are.
-func Measure(ctx context.Context, d store.Doer, shards []int16) (Backlog, error) {
+// Measure returns what is left to do in all workspaces on some shards, if these are the nodes. It costs two statements for each
+// shard, which read indexes of live rows, however many workspaces there are.
+func Measure(ctx context.Context, d store.Doer, shards []int16, known []nodes.Node) (Backlog, error) {
 	b := Backlog{Entries: make(map[Kind]int64), Oldest: make(map[string]time.Duration)}
 	for _, k := range Counted {
 		b.Entries[k] = 0
@@ -77,6 +78,9 @@ func Measure(ctx context.Context, d store.Doer, shards []int16) (Backlog, error)
 		for _, o := range due {
 			kind := o.dueKind()
 			b.Oldest[kind] = max(b.Oldest[kind], time.Duration(o.age)*time.Millisecond)
+		}
+		for _, kind := range unservedOf(due, known) {
+			b.Entries[kind]++
 		}
 	}
 	return b, nil
@@ -107,4 +111,23 @@ func (o oldestDue) dueKind() string {
 		return Feed
 	}
 	return reactions.Kind(o.name)
+}
+
+// unservedOf returns the kinds of entries for work that nobody serves. It looks at the oldest work of each name. If that is served
+// in some workspaces only, the oldest is soon in one of the others.
+func unservedOf(due []oldestDue, known []nodes.Node) (all []Kind) {
+	seen := make(map[string]bool)
+	for _, o := range due {
+		if o.kind == Item {
+			o.kind = wake.Batch
+		}
+		e := Entry{Kind: UnservedWork, Facts: [5]string{o.kind, o.name}}
+		e.unservedWork()
+		if time.Duration(o.age)*time.Millisecond < Patience || o.dueKind() == Feed || serves(known, o.workspace)[nodes.Served{Kind: o.kind, Name: o.name}] || seen[e.Subject] {
+			continue
+		}
+		seen[e.Subject] = true
+		all = append(all, e.Kind)
+	}
+	return all
 }

@@ -21,14 +21,7 @@ func unserved(ctx context.Context, r *reader) error {
 	if err != nil {
 		return err
 	}
-	served := make(map[nodes.Served]bool)
-	for _, n := range all {
-		for _, s := range n.Report.Serves {
-			if !n.Gone && (s.Workspace == "" || s.Workspace == r.at.Workspace) {
-				served[nodes.Served{Kind: s.Kind, Name: s.Name}] = true
-			}
-		}
-	}
+	served := serves(all, r.at.Workspace)
 	versions := make(map[string]bool)
 	for _, e := range due {
 		if served[nodes.Served{Kind: e.Facts[0], Name: e.Facts[1]}] {
@@ -43,6 +36,19 @@ func unserved(ctx context.Context, r *reader) error {
 		r.add(e)
 	}
 	return nil
+}
+
+// serves returns what some nodes poll for in a workspace.
+func serves(all []nodes.Node, workspace string) map[nodes.Served]bool {
+	served := make(map[nodes.Served]bool)
+	for _, n := range all {
+		for _, s := range n.Report.Serves {
+			if !n.Gone && (s.Workspace == "" || s.Workspace == workspace) {
+				served[nodes.Served{Kind: s.Kind, Name: s.Name}] = true
+			}
+		}
+	}
+	return served
 }
 
 // unservedWork sets the subject and the reason of work that nobody polls for. The name of a step's handler that is part of a

@@ -36,8 +36,9 @@ const (
 	farEvery = 4 * time.Second
 	// stateEvery is the shortest time between two reads of the same state.
 	stateEvery = time.Second
-	// share is how many times longer than a read the pause after it is.
-	share = 30
+	// share is how many times longer than a read, and than telling it to all watchers, the pause after it is. Reads of events and
+	// of states have such pauses, so both together take at most a thirtieth of one processor core.
+	share = 60
 	// quiet is how long a watcher gets nothing. Then it gets the place, so that it can continue there.
 	quiet = 10 * time.Second
 	// behind is how long the reader may fail to catch up.
@@ -51,7 +52,7 @@ type Source interface {
 	// Start returns the present place of the context's workspace.
 	Start(ctx context.Context) (Place, error)
 	// Read returns the events after a place; see [Read].
-	Read(ctx context.Context, from Place, far bool) (Batch, error)
+	Read(ctx context.Context, from Place, far bool, limit int) (Batch, error)
 	// State returns the present value of a topic, as JSON can encode it.
 	State(ctx context.Context, topic string) (any, error)
 }
@@ -81,23 +82,33 @@ type reader struct {
 	done  sync.WaitGroup
 	asked chan struct{} // a watcher wants a state
 
-	mu       sync.Mutex
-	watchers map[*Watcher]bool
-	failed   error // of the start
-	place    Place
-	at       time.Time // of the database, at the last read
-	read     time.Time // of the node, at the last read
-	values   map[string]*Value
+	mu      sync.Mutex
+	members map[member]bool
+	failed  error // of the start
+	place   Place
+	at      time.Time // of the database, at the last read
+	read    time.Time // of the node, at the last read
+	values  map[string]*Value
 }
 
-// enter adds a watcher to the reader of a workspace, and starts the reader if it is the first.
-func (h *Hub) enter(workspace string, w *Watcher) *reader {
+// member is a watcher or a follower.
+type member interface {
+	// add gives it a batch of the reader, which is shared.
+	add(Batch)
+	// topics returns the topics whose state it wants.
+	topics() []string
+	// wake tells it that a state has changed.
+	wake()
+}
+
+// enter adds a member to the reader of a workspace, and starts the reader if it is the first.
+func (h *Hub) enter(workspace string, m member) *reader {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	r := h.readers[workspace]
 	if r == nil {
 		ctx, stop := context.WithCancel(h.In(workspace))
-		r = &reader{hub: h, stop: stop, ready: make(chan struct{}), asked: make(chan struct{}, 1), watchers: make(map[*Watcher]bool), values: make(map[string]*Value)}
+		r = &reader{hub: h, stop: stop, ready: make(chan struct{}), asked: make(chan struct{}, 1), members: make(map[member]bool), values: make(map[string]*Value)}
 		if h.readers == nil {
 			h.readers = make(map[string]*reader)
 		}
@@ -107,18 +118,18 @@ func (h *Hub) enter(workspace string, w *Watcher) *reader {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.watchers[w] = true
+	r.members[m] = true
 	signal(r.asked)
 	return r
 }
 
-// leave removes a watcher. After the last one it ends the reader, and waits for that.
-func (h *Hub) leave(workspace string, w *Watcher) {
+// leave removes a member. After the last one it ends the reader, and waits for that.
+func (h *Hub) leave(workspace string, m member) {
 	h.mu.Lock()
 	r := h.readers[workspace]
 	r.mu.Lock()
-	delete(r.watchers, w)
-	last := len(r.watchers) == 0
+	delete(r.members, m)
+	last := len(r.members) == 0
 	r.mu.Unlock()
 	if last {
 		delete(h.readers, workspace)
@@ -141,7 +152,7 @@ func (r *reader) run(ctx context.Context) {
 	pace := pacer{far: begun.Add(farEvery), caughtUp: begun}
 	for pause := tick; err == nil && clock.Wait(ctx, pause) == nil; {
 		begun := clock.Now()
-		b, failed := r.hub.Source.Read(ctx, place, !begun.Before(pace.far))
+		b, failed := r.hub.Source.Read(ctx, place, !begun.Before(pace.far), limit)
 		if failed == nil && b.More && begun.Sub(pace.caughtUp) > behind {
 			b = Batch{At: b.At, Reset: true}
 			b.Place, failed = r.hub.Source.Start(ctx)
@@ -153,9 +164,9 @@ func (r *reader) run(ctx context.Context) {
 			pause = time.Second
 			continue
 		}
-		pause = pace.after(&b, begun)
 		place = b.Place
 		r.tell(b)
+		pause = pace.after(&b, begun)
 	}
 }
 
@@ -173,7 +184,7 @@ func (p *pacer) after(b *Batch, begun time.Time) time.Duration {
 	}
 	p.caughtUp = begun
 	if b.Far { // it costs more, which the time until the next one pays for
-		p.far = begun.Add(max(farEvery, 2*share*took))
+		p.far = begun.Add(max(farEvery, share*took))
 		return tick
 	}
 	return max(tick, share*took)
@@ -184,8 +195,8 @@ func (r *reader) tell(b Batch) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.place, r.at, r.read = b.Place, b.At, clock.Now()
-	for w := range r.watchers {
-		w.add(b)
+	for m := range r.members {
+		m.add(b)
 	}
 }
 
@@ -219,8 +230,8 @@ func (r *reader) wanted() map[string]bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	all := make(map[string]bool)
-	for w := range r.watchers {
-		for _, topic := range w.states {
+	for m := range r.members {
+		for _, topic := range m.topics() {
 			all[topic] = true
 		}
 	}
@@ -248,8 +259,8 @@ func (r *reader) state(ctx context.Context, topic string) error {
 		return nil
 	}
 	r.values[topic] = &Value{value, text}
-	for w := range r.watchers {
-		signal(w.woken)
+	for m := range r.members {
+		m.wake()
 	}
 	return nil
 }

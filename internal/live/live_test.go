@@ -48,15 +48,18 @@ func (f *fakes) Start(context.Context) (live.Place, error) {
 	return live.Place{Position: int64(len(f.all))}, f.fails
 }
 
-func (f *fakes) Read(_ context.Context, from live.Place, _ bool) (live.Batch, error) {
+func (f *fakes) Read(_ context.Context, from live.Place, far bool, limit int) (live.Batch, error) {
 	_ = clock.Wait(context.Background(), f.takes)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.reads++
 	rest := f.all[from.Position:]
-	b := live.Batch{Place: from}
-	if f.page > 0 && len(rest) > f.page {
-		rest, b.More = rest[:f.page], true
+	b := live.Batch{Place: from, Far: far}
+	if f.page > 0 {
+		limit = min(limit, f.page)
+	}
+	if len(rest) > limit {
+		rest, b.More = rest[:limit], true
 	}
 	b.Items = append(b.Items, rest...)
 	b.Place.Position += int64(len(rest))

@@ -3,6 +3,7 @@ package live
 import (
 	"encoding/json"
 	"maps"
+	"math"
 	"reflect"
 	"slices"
 	"strconv"
@@ -20,15 +21,21 @@ type Horizon struct {
 	Next int64 `json:"n,omitempty"`
 	// Open are smaller stamps that were not visible either: of open transactions (PostgreSQL).
 	Open []int64 `json:"o,omitempty"`
+	// Begun is how many transactions had begun that are not smaller than Next (PostgreSQL): Next is only greater than those that had
+	// ended, so a transaction may be open and not in Open.
+	Begun int64 `json:"x,omitempty"`
 	// Read are the events with the stamp Next that were visible: the last n by the end of the id (SQLite).
 	Read map[string]int64 `json:"r,omitempty"`
 }
 
-// parseSnapshot parses a pg_snapshot: xmin:xmax:xip,xip,…
+// parseSnapshot parses a pg_snapshot, xmin:xmax:xip,xip,…, and the number of transactions that had begun since xmax.
 func parseSnapshot(text string) (h Horizon, err error) {
-	parts := strings.SplitN(text, ":", 3)
-	if len(parts) != 3 {
+	parts := strings.SplitN(text, ":", 4)
+	if len(parts) != 4 {
 		return h, fault.New(fault.Internal, "%q is not a snapshot", text)
+	}
+	if h.Begun, err = strconv.ParseInt(parts[3], 10, 64); err != nil {
+		return h, err
 	}
 	if h.Next, err = strconv.ParseInt(parts[1], 10, 64); err != nil || parts[2] == "" {
 		return h, err
@@ -41,6 +48,11 @@ func parseSnapshot(text string) (h Horizon, err error) {
 		h.Open = append(h.Open, open)
 	}
 	return h, nil
+}
+
+// open reports whether a transaction was open that had begun before a stamp.
+func (h Horizon) open(before int64) bool {
+	return h.Begun > 0 && h.Next < before || slices.ContainsFunc(h.Open, func(x int64) bool { return x < before })
 }
 
 func (h Horizon) covers(i *Item) bool {
@@ -105,8 +117,8 @@ func (h Horizon) later(o Horizon) Horizon {
 	return Horizon{Next: h.Next, Read: all}
 }
 
-// open returns Open as a JSON list.
-func (h Horizon) open() string {
+// openList returns Open as a JSON list.
+func (h Horizon) openList() string {
 	text, _ := json.Marshal(append([]int64{}, h.Open...)) // integers always marshal
 	return string(text)
 }
@@ -134,7 +146,7 @@ type Place struct {
 	From string  `json:"i"`
 	Low  string  `json:"l"`
 	// On PostgreSQL, a read that does not return everything at once continues after an id, with what Upto covers. It began
-	// at Begun, which is an id, too.
+	// at Begun, which is an id, too. On SQLite, a reader that was away for long continues after an id up to Begun, without Upto.
 	Upto  *Horizon `json:"u,omitempty"`
 	Begun string   `json:"b,omitempty"`
 	After string   `json:"a,omitempty"`
@@ -166,6 +178,9 @@ func (p *Place) covers(i *Item) bool {
 func (p *Place) old() bool {
 	return p.Low != "" && p.Low < retention.Back(retention.Now(), oldest)
 }
+
+// Since returns the place of a reader that has read the users' events up to a position, and no event of the histories after an id.
+func Since(position int64, id string) Place { return Place{Position: position, From: id, Low: id} }
 
 // Text returns the content of a cursor. It is short: the open transactions are counted from the end, and Near is left out if
 // it is the same as Far.
@@ -209,13 +224,13 @@ func Parse(text string) (p Place, ok bool) {
 		if h == nil {
 			continue
 		}
-		if h.Next < 0 || len(h.Open)+len(h.Read) > maxOpen {
+		if h.Next < 0 || h.Begun < 0 || len(h.Open)+len(h.Read) > maxOpen {
 			return p, false
 		}
 		*h = h.relative()
 	}
 	// Low bounds what is read.
-	return p, p.Position >= 0 && p.N >= 0 && p.From >= p.Low && (p.Upto == nil || isID(p.After) && isID(p.Begun) && p.After >= p.Low)
+	return p, p.Position >= 0 && p.N >= 0 && p.From >= p.Low && (p.Upto == nil && p.After == "" || isID(p.After) && isID(p.Begun) && p.After >= p.Low)
 }
 
 // maxOpen bounds what a cursor that somebody made up makes the database do.
@@ -262,9 +277,9 @@ func (p Place) after(f *found, begun string, limit int) (Place, bool) {
 	}
 	low := retention.Back(begun, reach)
 	switch {
-	case slices.ContainsFunc(until.Open, func(x int64) bool { return x < p.Far.Next }): // it has been open since an earlier read
+	case until.open(p.Far.Next + p.Far.Begun): // it has been open since an earlier read
 		low = min(low, max(p.Low, retention.Back(begun, longest)))
-	case len(until.Open) > 0: // it began after the last far read, which may be long ago
+	case until.open(math.MaxInt64): // it began after the last far read, which may be long ago
 		low = min(low, max(retention.Back(p.From, reach), retention.Back(begun, longest)))
 	}
 	if p.Far.includes(*until) { // a watcher that joined during this read has read more
@@ -272,6 +287,26 @@ func (p Place) after(f *found, begun string, limit int) (Place, bool) {
 	}
 	p.settle(*until, begun, low)
 	return p, false
+}
+
+// with returns the place of a member if that of the reader is given: the member may have read more by itself, up to joined, which
+// becomes nil when the reader has passed it.
+func (p Place) with(joined **Place) Place {
+	j := *joined
+	switch {
+	case j == nil:
+		return p
+	case p.Position >= j.Position && p.Far.includes(j.Far):
+		*joined = nil
+		return p
+	case p.Far.includes(j.Far):
+	case p.Far.Read != nil && j.Far.Read != nil: // SQLite: of the same time, each may have events that the other has not
+		p.Far, p.Low = p.Far.later(j.Far), min(p.Low, j.Low)
+	default:
+		p.Far, p.Low = j.Far, min(p.Low, j.Low)
+	}
+	p.Position = max(p.Position, j.Position)
+	return p
 }
 
 // settle ends a read that went back to Low.

@@ -3,6 +3,7 @@ package live
 import (
 	"context"
 	"encoding/json"
+	"math"
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/events"
@@ -28,13 +29,30 @@ type Batch struct {
 	More  bool      // there is more than the limit
 	Far   bool      // it went back far
 	Reset bool      // events before it were left out
+	start Place     // before it, with the horizon of the read; see step
 }
 
-// limit is how many events of the histories one read returns.
+// step returns the place after one more event of a batch. The first one begins at its start.
+func (b *Batch) step(p Place, i *Item) Place {
+	switch one := []Item{*i}; {
+	case i.Position > 0: // users' events come after all others of the batch
+		p = b.Place
+		p.Position = i.Position
+	case p.After != "":
+		p.After, p.N = i.ID, i.N
+	case b.Far:
+		p.Far = p.Far.with(one)
+	default:
+		p.Near = p.Near.with(one)
+	}
+	return p
+}
+
+// limit is how many events of the histories a read of the shared reader returns.
 var limit = 5000
 
-// brief is how many bytes the data of an event may have, or it is left out.
-const brief = 512
+// brief is how many bytes the data of an event may have, or it is left out: 5,000 events of a batch take at most 20 MB.
+const brief = 4096
 
 type listArgs struct {
 	after    string `arg:"after"`
@@ -81,7 +99,7 @@ var (
 func scanItem(f *found, row store.Row) error {
 	var i Item
 	var snapshot string
-	err := row.Scan(&snapshot, &f.now, &i.Stamp, &i.ID, &i.N, &i.Stream, &i.Version, &i.Name, &i.Data, &i.Actor, &i.At)
+	err := row.Scan(&snapshot, &f.now, &i.Stamp, &i.ID, &i.N, &i.Stream, &i.Version, &i.Name, &i.Data, &i.Correlation, &i.Causation, &i.Actor, &i.At)
 	if err != nil {
 		return err
 	}
@@ -112,7 +130,7 @@ func Start(ctx context.Context, d store.Doer) (Place, error) {
 	}
 	h := Horizon{Next: at.next}
 	if at.snapshot != "" {
-		if h, err = parseSnapshot(at.snapshot); len(h.Open) > 0 { // they may have written long ago
+		if h, err = parseSnapshot(at.snapshot); h.open(math.MaxInt64) { // it may have written long ago
 			low = retention.Back(begun, longest)
 		}
 	} else {
@@ -126,11 +144,15 @@ func Start(ctx context.Context, d store.Doer) (Place, error) {
 }
 
 // Read returns the events of the context's workspace that reads up to a place have not returned. If far is false, it may
-// leave events for a later read whose ids are old: those of transactions that were long.
-func Read(ctx context.Context, d store.Doer, from Place, far bool) (Batch, error) {
+// leave events for a later read whose ids are old: those of transactions that were long. It returns up to limit events of the
+// histories.
+func Read(ctx context.Context, d store.Doer, from Place, far bool, limit int) (Batch, error) {
+	if from.Upto == nil && from.After != "" {
+		return readOld(ctx, d, from, limit)
+	}
 	begun := retention.Now()
 	far = from.Going || far && from.Upto == nil
-	f, err := listVerb.Do(store.Whole(ctx), d, from.args(far))
+	f, err := listVerb.Do(store.Whole(ctx), d, from.args(far, limit))
 	f.far = far
 	switch {
 	case err != nil:
@@ -138,7 +160,11 @@ func Read(ctx context.Context, d store.Doer, from Place, far bool) (Batch, error
 	case f.snapshot != nil && from.Far.Next > f.snapshot.Next, f.snapshot == nil && from.Far.Next > f.now.Add(time.Minute).UnixMilli():
 		return Batch{}, ahead()
 	}
-	b := Batch{Items: f.items, At: f.now, Far: far}
+	b := Batch{Items: f.items, At: f.now, Far: far, start: from}
+	b.start.Going = far
+	if b.start.Upto == nil && f.snapshot != nil {
+		b.start.Upto, b.start.Begun, b.start.After = f.snapshot, begun, from.args(far, limit).after
+	}
 	b.Place, b.More = from.after(&f, begun, limit)
 	page, err := feed.ReadBrief(store.Whole(ctx), d, from.Position, events.MaxRead, brief)
 	if err != nil {
@@ -152,13 +178,43 @@ func Read(ctx context.Context, d store.Doer, from Place, far bool) (Batch, error
 	return b, nil
 }
 
+// oldBytes is the approximate size of what readOld returns at once.
+const oldBytes = store.PageBytes / 256
+
+// readOld reads what a place from long ago has missed on SQLite, in the order of ids and up to Begun. In the order of times,
+// each page would sort everything that is left.
+func readOld(ctx context.Context, d store.Doer, from Place, limit int) (Batch, error) {
+	budget := store.NewBudget(oldBytes)
+	ctx, limit = budget.In(ctx), budget.Rows(limit)
+	rows, err := retention.Tail(ctx, d, from.After, from.N, limit)
+	if err != nil {
+		return Batch{}, err
+	}
+	b := Batch{Place: from, start: from, More: true}
+	ends := len(rows) < limit && !store.Cut(ctx)
+	for _, t := range rows {
+		i := Item{Stamp: t.At.UnixMilli(), ID: t.ID, N: t.N, Event: t.Event}
+		if ends = ends || t.ID > from.Begun; t.ID > from.Begun {
+			break
+		}
+		if b.Place.After, b.Place.N = t.ID, t.N; !from.covers(&i) {
+			b.Items = append(b.Items, i)
+		}
+	}
+	if ends { // what is newer is read in the order of times
+		b.Place.From, b.Place.Low = max(from.From, from.Begun), from.Begun
+		b.Place.Begun, b.Place.After, b.Place.N = "", "", 0
+	}
+	return b, nil
+}
+
 // args returns the arguments of the statement that continues at a place.
-func (p *Place) args(far bool) listArgs {
-	a := listArgs{after: p.From, limit: limit, bytes: brief, farNext: p.Far.Next, farOpen: p.Far.open(), farRead: p.Far.read(),
-		from: p.From, nearNext: p.Near.Next, nearOpen: p.Near.open(), nearRead: p.Near.read(), uptoOpen: "[]"}
+func (p *Place) args(far bool, limit int) listArgs {
+	a := listArgs{after: p.From, limit: limit, bytes: brief, farNext: p.Far.Next, farOpen: p.Far.openList(), farRead: p.Far.read(),
+		from: p.From, nearNext: p.Near.Next, nearOpen: p.Near.openList(), nearRead: p.Near.read(), uptoOpen: "[]"}
 	switch {
 	case p.Upto != nil:
-		a.after, a.n, a.uptoNext, a.uptoOpen = p.After, p.N, p.Upto.Next, p.Upto.open()
+		a.after, a.n, a.uptoNext, a.uptoOpen = p.After, p.N, p.Upto.Next, p.Upto.openList()
 	case far:
 		a.after = p.Low
 	}

@@ -48,7 +48,7 @@ func resumed(t *testing.T, p live.Place) live.Place {
 func read(t *testing.T, e *holdfast.Engine, p *live.Place, far bool, told map[string]int) {
 	t.Helper()
 	for {
-		b, err := live.Read(t.Context(), engine.Of(e), resumed(t, *p), far)
+		b, err := live.Read(t.Context(), engine.Of(e), resumed(t, *p), far, live.Limit())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -182,12 +182,12 @@ func TestAForeignPlace(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
 		p := start(t, e)
 		p.Far.Next += 1 << 50
-		if _, err := live.Read(t.Context(), engine.Of(e), p, true); fault.CodeOf(err) != fault.Validation {
+		if _, err := live.Read(t.Context(), engine.Of(e), p, true, live.Limit()); fault.CodeOf(err) != fault.Validation {
 			t.Errorf("got %v", err)
 		}
 		p = start(t, e)
 		p.Position = 99
-		if _, err := live.Read(t.Context(), engine.Of(e), p, true); fault.CodeOf(err) != fault.Validation {
+		if _, err := live.Read(t.Context(), engine.Of(e), p, true, live.Limit()); fault.CodeOf(err) != fault.Validation {
 			t.Errorf("got %v", err)
 		}
 	})
@@ -212,7 +212,7 @@ func TestLongDataIsLeftOut(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		b, err := live.Read(t.Context(), engine.Of(e), p, false)
+		b, err := live.Read(t.Context(), engine.Of(e), p, false, live.Limit())
 		if err != nil || len(b.Items) != 4 {
 			t.Fatalf("got %+v, %v", b.Items, err)
 		}

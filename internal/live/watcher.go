@@ -148,7 +148,7 @@ func (w *Watcher) catchUp(ctx context.Context) error {
 		var err error
 		missed := w.pending.Place.old()
 		if !missed {
-			b, err = w.hub.Source.Read(ctx, w.pending.Place, true)
+			b, err = w.hub.Source.Read(ctx, w.pending.Place, true, limit)
 			missed = err == nil && b.More && pages >= maxPages
 		}
 		if missed {
@@ -166,6 +166,10 @@ func (w *Watcher) catchUp(ctx context.Context) error {
 		}
 	}
 }
+
+func (w *Watcher) topics() []string { return w.states }
+
+func (w *Watcher) wake() { signal(w.woken) }
 
 // add gives a batch of the reader to the watcher.
 func (w *Watcher) add(b Batch) {
@@ -190,29 +194,12 @@ func (w *Watcher) addLocked(b Batch) {
 		}
 	}
 	p.Reset = p.Reset || b.Reset
-	p.Place = w.after(b.Place)
+	p.Place = b.Place.with(&w.joined)
 	p.At = b.At
 	w.news = true
 	if p.changes() {
 		signal(w.woken)
 	}
-}
-
-// after returns the place of the watcher if that of the reader is given: the watcher may have read more by itself.
-// REQUIRES: mu
-func (w *Watcher) after(p Place) Place {
-	if w.joined == nil {
-		return p
-	}
-	if p.Position >= w.joined.Position && p.Far.includes(w.joined.Far) {
-		w.joined = nil // the reader has passed it
-		return p
-	}
-	if !p.Far.includes(w.joined.Far) {
-		p.Far, p.Low = w.joined.Far, min(p.Low, w.joined.Low)
-	}
-	p.Position = max(p.Position, w.joined.Position)
-	return p
 }
 
 // add adds an event to a message, or folds it.

@@ -1,6 +1,7 @@
 package reactions
 
 import (
+	"cmp"
 	"context"
 	"regexp"
 	"slices"
@@ -41,11 +42,14 @@ type Filter struct {
 	Pattern  string   // of streams (RE2), "" selects every stream
 	Own      *bool    // only histories, or only user streams
 	Blocked  *bool
+	Failing  bool // only positions whose next event has failed and that are not blocked; instead of Blocked
 }
 
 type positionArgs struct {
 	reaction      string `arg:"reaction"`
+	last          string `arg:"last"`
 	blocked       *int64 `arg:"blocked"`
+	failing       bool   `arg:"failing"`
 	afterReaction string `arg:"after_reaction"`
 	afterStream   string `arg:"after_stream"`
 	limit         int    `arg:"limit"`
@@ -111,7 +115,7 @@ func Query(ctx context.Context, d store.Doer, f Filter, after Position, limit in
 	if pattern, err = f.pattern(); err != nil {
 		return nil, false, err
 	}
-	a := positionArgs{reaction: f.Reaction, afterReaction: after.Reaction, afterStream: after.Stream, limit: page}
+	a := positionArgs{reaction: f.Reaction, last: cmp.Or(f.Reaction, store.Last), failing: f.Failing, afterReaction: cmp.Or(after.Reaction, f.Reaction), afterStream: after.Stream, limit: page}
 	if f.Blocked != nil {
 		b := store.Bit(*f.Blocked)
 		a.blocked = &b

@@ -1,5 +1,5 @@
 -- Lists since when the oldest work of each queue, handler and reaction has been due and not taken, in all workspaces of a
--- shard, for the metrics. They are found one after the other in the indexes of due work, reactions by workspace. A due notice
+-- shard, for the metrics, and its workspace. They are found one after the other in the indexes of due work, reactions by workspace. A due notice
 -- that nobody has collected counts from the time of its event, the first of its reaction and workspace. A batch counts from the
 -- time at which an item of it was last taken or, if only retries are left, at which the first of them was due.
 WITH RECURSIVE t AS MATERIALIZED (SELECT {now} AS now),
@@ -52,32 +52,34 @@ queue(name) AS (
       FROM notice a
      WHERE a.workspace IS NOT NULL
 )
-SELECT x.kind, x.name, pg_catalog.floor(extract(epoch FROM (SELECT t.now FROM t) - x.since) * 1000::numeric)::bigint
+SELECT x.kind, x.name, x.workspace, pg_catalog.floor(extract(epoch FROM (SELECT t.now FROM t) - x.since) * 1000::numeric)::bigint
   FROM (
-        SELECT 'operation' AS kind, q.name, e.due_at AS since
+        SELECT 'operation' AS kind, q.name, e.workspace, e.due_at AS since
           FROM queue q
          CROSS JOIN LATERAL (
-               SELECT e.due_at FROM {schema}.entity e
+               SELECT e.due_at, e.workspace FROM {schema}.entity e
                 WHERE e.shard + 0 = :shard AND coalesce(e.queue, 'l:' || e.lifecycle) = q.name AND e.phase = 'due' AND e.due_at <= (SELECT t.now FROM t)
                 ORDER BY e.due_at LIMIT 1) AS e
         UNION ALL
-        SELECT 'step', h.name, s.due_at
+        SELECT 'step', h.name, s.workspace, s.due_at
           FROM handler h
          CROSS JOIN LATERAL (
-               SELECT s.due_at FROM {schema}.step s
+               SELECT s.due_at, s.workspace FROM {schema}.step s
                 WHERE s.shard = :shard AND s.handler = h.name AND s.due_at <= (SELECT t.now FROM t)
                 ORDER BY s.due_at LIMIT 1) AS s
         UNION ALL
-        SELECT 'item', '', pg_catalog.min(CASE WHEN b.next < b.items THEN b.served_at ELSE greatest(b.served_at, i.due_at) END)
-          FROM {schema}.batch b
-          LEFT JOIN LATERAL (
-               SELECT i.due_at FROM {schema}.item i
-                WHERE b.waiting > 0 AND i.shard = b.shard AND i.workspace = b.workspace AND i.batch = b.id AND i.state = 'waiting' AND i.due_at <= (SELECT t.now FROM t)
-                ORDER BY i.due_at LIMIT 1) AS i ON true
-         WHERE b.shard + 0 = :shard AND b.status NOT IN ('CANCELLED', 'COMPLETED') AND b.status IN ('PENDING', 'RUNNING')
-           AND NOT b.cancel_requested AND b.running < b.parallel AND (b.next < b.items OR i.due_at IS NOT NULL)
+        SELECT 'item', o.handler, o.workspace, o.since
+          FROM (SELECT DISTINCT ON (b.handler) b.handler, b.workspace, CASE WHEN b.next < b.items THEN b.served_at ELSE greatest(b.served_at, i.due_at) END AS since
+                  FROM {schema}.batch b
+                  LEFT JOIN LATERAL (
+                       SELECT i.due_at FROM {schema}.item i
+                        WHERE b.waiting > 0 AND i.shard = b.shard AND i.workspace = b.workspace AND i.batch = b.id AND i.state = 'waiting' AND i.due_at <= (SELECT t.now FROM t)
+                        ORDER BY i.due_at LIMIT 1) AS i ON true
+                 WHERE b.shard + 0 = :shard AND b.status NOT IN ('CANCELLED', 'COMPLETED') AND b.status IN ('PENDING', 'RUNNING')
+                   AND NOT b.cancel_requested AND b.running < b.parallel AND (b.next < b.items OR i.due_at IS NOT NULL)
+                 ORDER BY b.handler, since) AS o
         UNION ALL
-        SELECT 'reaction', a.name, f.due_at
+        SELECT 'reaction', a.name, a.workspace, f.due_at
           FROM turn a
          CROSS JOIN LATERAL (
                (SELECT f.due_at FROM {schema}.follow f
@@ -92,7 +94,7 @@ SELECT x.kind, x.name, pg_catalog.floor(extract(epoch FROM (SELECT t.now FROM t)
          CROSS JOIN LATERAL (SELECT 1 FROM {schema}.reaction r WHERE r.shard = :shard AND r.workspace = a.workspace AND r.name = a.name AND r.state = 'live' LIMIT 1) AS r
          WHERE a.workspace <> ''
         UNION ALL
-        SELECT 'reaction', a.name,
+        SELECT 'reaction', a.name, a.workspace,
                CASE d.source WHEN 'event' THEN (SELECT e.at FROM {schema}.event e WHERE e.shard = :shard AND e.workspace = a.workspace AND e.stream = d.stream AND e.version = d.version)
                              ELSE (SELECT h.at FROM {schema}.history h WHERE h.shard = :shard AND h.workspace = a.workspace AND h.stream = d.stream AND h.version = d.version) END
           FROM notice a

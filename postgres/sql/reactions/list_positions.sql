@@ -1,6 +1,7 @@
 -- Lists the positions of reactions, in the order of their names and streams. The head is
 -- that of the stream, or of the history.
--- :reaction ('' for all); :blocked whether only the blocked (1) or the others (0), NULL for all
+-- :reaction ('' for all); :last is for SQLite; :blocked whether only the blocked (1) or the others (0), NULL for all;
+-- :failing (1) only those whose next event has failed and that are not blocked
 SELECT f.reaction, r.source, f.stream, f.watermark, f.due,
        CASE WHEN r.source = 'event'
             THEN coalesce((SELECT s.head FROM {schema}.stream s WHERE s.shard = f.shard AND s.workspace = f.workspace AND s.name = f.stream), -1)
@@ -17,10 +18,16 @@ SELECT f.reaction, r.source, f.stream, f.watermark, f.due,
          LIMIT :limit)
        UNION ALL
        (SELECT f.* FROM {schema}.follow f
-         WHERE f.shard = r.shard AND f.workspace = r.workspace AND f.reaction = r.name AND :blocked IS DISTINCT FROM 1 AND (:blocked IS NULL OR NOT f.blocked)
+         WHERE f.shard = r.shard AND f.workspace = r.workspace AND f.reaction = r.name AND f.failing IS NOT NULL AND :failing = 1 AND NOT f.blocked
+           AND f.stream > CASE WHEN r.name = :after_reaction THEN :after_stream ELSE '' END
+         ORDER BY f.stream
+         LIMIT :limit)
+       UNION ALL
+       (SELECT f.* FROM {schema}.follow f
+         WHERE f.shard = r.shard AND f.workspace = r.workspace AND f.reaction = r.name AND coalesce(:blocked, 0) + :failing = 0 AND (:blocked IS NULL OR NOT f.blocked)
            AND f.stream > CASE WHEN r.name = :after_reaction THEN :after_stream ELSE '' END
          ORDER BY f.stream
          LIMIT :limit)) AS f
- WHERE r.shard = :shard AND r.workspace = :workspace AND (:reaction = '' OR r.name = :reaction) AND r.name >= :after_reaction AND r.state <> 'removed'
+ WHERE r.shard = :shard AND r.workspace = :workspace AND (:reaction = '' OR r.name = :reaction) AND :last IS NOT NULL AND r.name >= :after_reaction AND r.state <> 'removed'
  ORDER BY f.reaction, f.stream
  LIMIT :limit
