@@ -18,7 +18,7 @@ C_COMPILER := $(shell for cc in "$$($(GO) env CC)" cc gcc clang; do \
 RACE_ENV   := CGO_ENABLED=1 CC='$(C_COMPILER)'
 
 .DEFAULT_GOAL := help
-.PHONY: help test check race long crash chaos cover lint vet arch bench demo fmt build fmt-check tools c-compiler
+.PHONY: help test check race long crash chaos screenshots cover lint vet arch bench demo fmt build fmt-check tools c-compiler
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -41,6 +41,10 @@ crash: ## every crash at every point, pairs of faults, long races: hours
 
 chaos: ## an outside program against servers and workers that are killed and stopped: 5,000 operations on each database
 	$(PGRUN) env HOLDFAST_TEST_LEVEL=crash HOLDFAST_TEST_SEED=$(SEED) $(GO) test -count=1 -v -timeout 1h -run '^TestChaos$$' ./internal/chaos
+
+screenshots: ## a picture of each page of the dashboard, dark and light, at two widths, in bin/screenshots
+	mkdir -p bin/screenshots
+	HOLDFAST_SCREENSHOTS=$(CURDIR)/bin/screenshots $(GO) test -count=1 -timeout 20m -run '^TestScreenshots$$' ./web
 
 cover: ## the share of lines that "make test" runs, and that "make check" runs
 	$(TESTRUN) test -cover cover.test.out $(PKGS)

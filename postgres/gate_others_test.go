@@ -337,9 +337,11 @@ func adminScene(t *testing.T, ctx context.Context, e *holdfast.Engine) map[strin
 		"delete a session": func(ctx context.Context, e *holdfast.Engine) (any, error) {
 			return nil, keys.DeleteSession(ctx, engine.Of(e), session, "ann")
 		},
-		"prune sessions": func(ctx context.Context, e *holdfast.Engine) (any, error) { return keys.PruneSessions(ctx, engine.Of(e)) },
-		"put":            put("h"),
-		"put another":    put("i"),
+		"prune sessions": func(ctx context.Context, e *holdfast.Engine) (any, error) {
+			return keys.PruneSessions(ctx, engine.Of(e))
+		},
+		"put":         put("h"),
+		"put another": put("i"),
 		"delete": func(ctx context.Context, e *holdfast.Engine) (any, error) {
 			var gone bool
 			err := e.Update(ctx, func(ctx context.Context, tx holdfast.Tx) (err error) {

@@ -111,6 +111,7 @@ func (c *contest) run(ctx context.Context, rounds int) {
 	}
 	c.late(ctx)
 	c.check(ctx)
+	c.look()
 }
 
 // late lets a holder settle after its lease has ended and another caller has closed the bill.

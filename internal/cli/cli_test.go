@@ -183,7 +183,9 @@ func TestStoryFails(t *testing.T) {
 	s := server{
 		program:       newProgram(nil, io.Discard, io.Discard),
 		databaseFlags: databaseFlags{DB: "a.db"}, serverFlags: serverFlags{Listen: "127.0.0.1:0"},
-		afterReady: func(context.Context, *holdfast.Engine, string) error { return fault.New(fault.Internal, "this must not be") },
+		afterReady: func(context.Context, *holdfast.Engine, string) error {
+			return fault.New(fault.Internal, "this must not be")
+		},
 	}
 	err := s.run(t.Context())
 	if exitCode(err) != 1 || !strings.Contains(message(err), "must not be") {
