@@ -918,7 +918,7 @@ export interface LiveChange {
   data?: any;
   /** How many events are meant: 1 in a change. */
   events: number;
-  kind: "entity" | "run" | "batch" | "scope" | "reaction" | "webhook" | "stream";
+  kind: "entity" | "run" | "batch" | "bulk" | "scope" | "reaction" | "webhook" | "stream";
   name: string;
   /** Its id. For an entity, scope or reaction, also its lifecycle, kind or name: invoice/17. */
   subject: string;
@@ -948,7 +948,7 @@ export interface LiveState {
 export interface LiveSubject {
   /** How many events are meant: 1 in a change. */
   events: number;
-  kind: "entity" | "run" | "batch" | "scope" | "reaction" | "webhook" | "stream";
+  kind: "entity" | "run" | "batch" | "bulk" | "scope" | "reaction" | "webhook" | "stream";
   /** Its id. For an entity, scope or reaction, also its lifecycle, kind or name: invoice/17. */
   subject: string;
   /** Version of its last event. */
