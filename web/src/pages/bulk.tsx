@@ -14,7 +14,7 @@ import { Split, Table } from "../ui/table";
 import { Actor, bulkNoun, startBulk } from "./operate-part";
 
 const actions = ["run.retry", "run.cancel", "run.pause", "run.resume", "reaction.unblock", "reaction.skip", "operation.release", "operation.resolve", "operation.withdraw"];
-const topics = ["batches"];
+const topics = ["bulks"];
 
 /** actionText writes run.retry as "retry runs". */
 const actionText = (a: string) => { const [what, verb] = a.split("."); return sentence(`${verb} ${bulkNoun(what)}s`); };
