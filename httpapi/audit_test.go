@@ -163,3 +163,16 @@ func TestTheAuditSharesATransaction(t *testing.T) {
 		}
 	})
 }
+
+// TestALifecycleInYAMLIsAudited verifies that a lifecycle can be published in YAML, and that the audit has its text.
+func TestALifecycleInYAMLIsAudited(t *testing.T) {
+	eachTestAPI(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *testAPI) {
+		const config = "workflow: bill\nowning_module: shop\ninitial_status: open\nstatus_types: [open, closed]\nsteps:\n  - {step_id: 1, step_key: close, status: open, successful_state: {admin: closed}}\n"
+		d.want(d.ask("PUT", "lifecycles/bill", config, nil, "Content-Type", "application/yaml"), 201, "")
+		d.want(d.ask("PUT", "lifecycles/bill", config+"  - {step_id: 2, step_key: reopen, status: closed, successful_state: {admin: open}}\n", nil, "Content-Type", "application/yaml"), 200, "")
+		all := d.audited("action=lifecycle.put")
+		if len(all) != 2 || !strings.Contains(string(all[1].Before), "workflow: bill") || !strings.Contains(string(all[1].After), "reopen") {
+			t.Errorf("the audit has %+v, want both configs as text", all)
+		}
+	})
+}

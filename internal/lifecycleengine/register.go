@@ -241,13 +241,21 @@ func (s *bound) put(ctx context.Context, at store.Partition, expected int64, c i
 		if err != nil || was == nil {
 			return err
 		}
-		a := audit.Action{Name: "lifecycle.put", Subject: "lifecycle/" + s.config.Workflow, After: json.RawMessage(c.config)}
+		a := audit.Action{Name: "lifecycle.put", Subject: "lifecycle/" + s.config.Workflow, After: document(c.config)}
 		if !was.first() {
-			a.Before = json.RawMessage(was.config)
+			a.Before = document(was.config)
 		}
 		return audit.RecordRequested(ctx, tx, a)
 	})
 	return revision, err
+}
+
+// document returns a config for the audit: one in YAML is a text.
+func document(config string) any {
+	if json.Valid([]byte(config)) {
+		return json.RawMessage(config)
+	}
+	return config
 }
 
 // revertChange reverts an announced change.
