@@ -141,7 +141,11 @@ func searchEvents(c *call, in *searchEventsIn) (wire.List[wire.Event], error) {
 	}
 	all, next := []wire.Event{}, ""
 	ctx := p.budget.In(c.ctx())
-	for range maxSearches {
+	statements := maxSearches
+	if in.Stream == "" {
+		statements = maxFeedSearches
+	}
+	for range statements {
 		a.Limit = p.budget.Rows(p.limit - len(all))
 		found, err := search(ctx, c.doer(), a)
 		if err != nil {

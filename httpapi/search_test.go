@@ -78,8 +78,11 @@ func TestSearchOverHTTP(t *testing.T) {
 		}
 		d.want(d.ask("POST", "streams/long/events", `{"events":[{"name":"rare"}]}`, nil), 201, "")
 		d.numbered(12 + 25*900 + 1)
-		if got, pages := searched(d, "name=rare", 10); strings.Join(got, ",") != "long 22500" || pages != 2 {
-			t.Errorf("rare events: %s in %d pages, want one in 2 pages, because a request reads 20,000 events", got, pages)
+		if got, pages := searched(d, "name=rare", 10); strings.Join(got, ",") != "long 22500" || pages != 6 {
+			t.Errorf("rare events: %s in %d pages, want one in 6 pages, because a request reads 4,000 events of the feed", got, pages)
+		}
+		if got, pages := searched(d, "name=rare&stream=long", 10); strings.Join(got, ",") != "long 22500" || pages != 2 {
+			t.Errorf("rare events: %s in %d pages, want one in 2 pages, because a request reads 20,000 events of a stream", got, pages)
 		}
 		for _, bad := range []string{"since=yesterday", "since=2026-01-02T00:00:00Z&until=2026-01-01T00:00:00Z", "name=a,", "cursor=x", "limit=0", "actor=" + strings.Repeat("x", 300)} {
 			d.want(d.ask("GET", "events/search?"+bad, nil, nil), 400, fault.Validation)
