@@ -86,7 +86,9 @@ func (f *Follower) more(ctx context.Context) error {
 	}
 	if f.own {
 		if !f.batch.More && f.reader == nil {
-			f.reader = f.hub.enter(f.workspace, f)
+			if err := f.join(ctx); err != nil {
+				return err
+			}
 		}
 		return f.retry(ctx)
 	}
@@ -104,6 +106,28 @@ func (f *Follower) more(ctx context.Context) error {
 			return ctx.Err()
 		}
 	}
+}
+
+// join makes it a member of the reader, which must have its place: what the follower then reads by itself is read later, so
+// nothing is between the two. If the reader cannot start, the follower goes on by itself.
+func (f *Follower) join(ctx context.Context) error {
+	r := f.hub.enter(f.workspace, f)
+	select {
+	case <-r.ready:
+	case <-ctx.Done():
+		f.hub.leave(f.workspace, f)
+		return ctx.Err()
+	}
+	r.mu.Lock()
+	failed := r.failed
+	r.mu.Unlock()
+	if failed == nil {
+		f.reader = r
+		return nil
+	}
+	f.hub.leave(f.workspace, f)
+	f.hub.Log.Warn("failed to start reading events for clients that follow them", "workspace", f.workspace, "error", failed)
+	return clock.Wait(ctx, time.Second)
 }
 
 // take returns the next batch of the reader, or reports that some were dropped.

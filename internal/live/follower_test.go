@@ -99,6 +99,40 @@ func TestASlowFollower(t *testing.T) {
 	})
 }
 
+// TestAFollowerJoinsAReaderThatStarts verifies that an event that is written while the reader starts is not left out, and that a
+// follower goes on if the reader cannot start.
+func TestAFollowerJoinsAReaderThatStarts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fakes{}
+		h := hubOf(f)
+		w := follow(t, h, nil)
+		defer w.Close()
+		f.starts = time.Second // of the reader
+		time.AfterFunc(500*time.Millisecond, func() { f.append(1, "s") })
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if i, err := w.Next(ctx); err != nil || i.Version != 0 {
+			t.Fatalf("got %+v, %v, want event 0", i, err)
+		}
+		f.append(1, "s")
+		if i, err := w.Next(ctx); err != nil || i.Version != 1 {
+			t.Fatalf("got %+v, %v, want event 1", i, err)
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		f := &fakes{}
+		w := follow(t, hubOf(f), nil)
+		defer w.Close()
+		f.fails = errors.New("no database")
+		time.AfterFunc(5*time.Second, func() { f.mu.Lock(); f.fails = nil; f.mu.Unlock(); f.append(1, "s") })
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if i, err := w.Next(ctx); err != nil || i.Version != 0 {
+			t.Fatalf("got %+v, %v, want event 0", i, err)
+		}
+	})
+}
+
 // source reads an engine.
 type source struct{ e *holdfast.Engine }
 

@@ -32,6 +32,7 @@ type fakes struct {
 	fails  error
 	page   int // how many events a read returns at most; 0 means all
 	takes  time.Duration
+	starts time.Duration // how long a start takes
 }
 
 func (f *fakes) append(n int, stream string) {
@@ -43,6 +44,7 @@ func (f *fakes) append(n int, stream string) {
 }
 
 func (f *fakes) Start(context.Context) (live.Place, error) {
+	_ = clock.Wait(context.Background(), f.starts)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return live.Place{Position: int64(len(f.all))}, f.fails
