@@ -41,6 +41,10 @@ func TestNothingRuns(t *testing.T) {
 				p.Wait(loaded, time.Minute)
 				what := fmt.Sprintf("%s at %d px", page, v.Width)
 				var ran, wide bool
+				var failure string
+				if p.Eval(`document.querySelector("main .failure")?.textContent ?? ""`, &failure); failure != "" {
+					t.Errorf("%s shows %q", what, failure)
+				}
 				if p.Eval("globalThis.ran === 1", &ran); ran {
 					t.Errorf("%s ran the script of a field", what)
 				}

@@ -99,7 +99,7 @@ type serverFlags struct {
 type devCommand struct {
 	databaseFlags
 	serverFlags
-	Demo bool `help:"Run the demo of races and crashes first, then keep a small company working for the dashboard. Histories older than six hours are deleted."`
+	Demo bool `help:"Run the demo of races and crashes first, then keep a small company working for the dashboard. Unless --db is set, it uses holdfast-demo.db, and deletes histories there that are older than six hours."`
 }
 
 type serveCommand struct {

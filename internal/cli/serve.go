@@ -27,11 +27,21 @@ import (
 	"github.com/holdfast-go/holdfast/web"
 )
 
+// These are the default databases. The tag of the flag has the first one, too.
+const (
+	defaultDB = "sqlite:holdfast.db"
+	demoDB    = "sqlite:holdfast-demo.db"
+)
+
 // Run runs the development server.
 func (c *devCommand) Run(ctx context.Context, p *program) error {
 	err := checkListen(c.Listen, "dev requires no API keys, so it listens only on 127.0.0.1, [::1] or localhost")
 	if err != nil {
 		return err
+	}
+	own := c.Demo && c.DB == defaultDB
+	if own { // the demo writes and deletes, so it does not use the database of a project
+		c.DB = demoDB
 	}
 	s := server{program: p, serverFlags: c.serverFlags, databaseFlags: c.databaseFlags, api: httpapi.Options{NoKeys: true, Declare: true}}
 	if c.SecretKey == "" { // dev protects nothing, so a fixed secret key is enough
@@ -43,7 +53,10 @@ func (c *devCommand) Run(ctx context.Context, p *program) error {
 	}
 	if c.Demo {
 		d := demo.New(p.stdout, demoCallers(p.env, c.databaseFlags, ""))
-		s.parts, s.sweepEvery, s.historyRetention = d.Parts(), demo.Sweep, demo.HistoryRetention
+		s.parts, s.sweepEvery = d.Parts(), demo.Sweep
+		if own {
+			s.historyRetention = demo.HistoryRetention
+		}
 		s.afterReady = func(ctx context.Context, _ *holdfast.Engine, url string) error {
 			if c.NoDashboard {
 				url = ""

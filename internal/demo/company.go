@@ -3,6 +3,7 @@ package demo
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -85,7 +86,7 @@ func newCompany(s *shop, scans *batch.Kind[int, string]) *company {
 // parts returns the parts that the company needs besides those of the chapters.
 func (c *company) parts() []holdfast.Part {
 	return []holdfast.Part{c.reminder, stream.React(bookkeeping,
-		stream.Select{Pattern: "^(gateway-.*|" + abroad + ")$", Events: []string{slipCharged, received}}, c.book, stream.Options{Workspaces: []string{Home}})}
+		stream.Select{Pattern: "^(gateway-(" + strings.Join(customers, "|") + ")|" + abroad + ")$", Events: []string{slipCharged, received}}, c.book, stream.Options{Workspaces: []string{Home}})}
 }
 
 // work runs rounds until ctx ends.
@@ -197,14 +198,20 @@ func clerk(n int) string { return []string{"clerk Ada", "clerk Ben", "clerk Cleo
 
 // tidy removes old events of the company's streams.
 func (c *company) tidy(ctx context.Context) error {
-	for _, prefix := range []string{"mail-", "gateway-", "reminders-", books, abroad, rates} {
-		for s, err := range stream.List(ctx, c.engine, stream.Filter{Prefix: prefix}) {
-			if err != nil {
-				return err
-			}
-			if s.Status == stream.StreamOpen && s.Last-s.First > 2*keptEvents {
-				_ = stream.Truncate(ctx, c.engine, s.Name, s.Last-keptEvents) // refused while a reaction needs an event
-			}
+	names := []string{books, abroad, rates}
+	for _, customer := range customers {
+		names = append(names, "mail-"+customer, "gateway-"+customer, "reminders-"+customer)
+	}
+	for _, name := range names { // exactly these: a database may have others, which are not the company's
+		s, err := stream.Get(ctx, c.engine, name)
+		if errors.Is(err, holdfast.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if s.Status == stream.StreamOpen && s.Last-s.First > 2*keptEvents {
+			_ = stream.Truncate(ctx, c.engine, s.Name, s.Last-keptEvents) // refused while a reaction needs an event
 		}
 	}
 	return nil

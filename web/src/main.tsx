@@ -1,5 +1,5 @@
 import "./styles.css";
-import { type ComponentType, render } from "preact";
+import { Component, type ComponentChildren, type ComponentType, render } from "preact";
 import { useEffect } from "preact/hooks";
 import { loadSession, Refused, session } from "./core/api";
 import { segments } from "./core/router";
@@ -45,10 +45,19 @@ function App() {
   return <Inside />;
 }
 
+/** Boundary shows an error of a page instead of leaving what it drew before. */
+class Boundary extends Component<{ children: ComponentChildren }, { error?: Error }> {
+  override state: { error?: Error } = {};
+  override componentDidCatch(error: Error) { this.setState({ error }); }
+  override render() {
+    return this.state.error ? <Failure error={new Refused("PAGE_FAILED", "This page cannot be drawn: " + this.state.error.message, 0, "")} retry={() => location.reload()} /> : this.props.children;
+  }
+}
+
 function Inside() {
   useInboxCount();
   const Found = pages[segments.value[0] ?? ""];
-  return <><Shell>{Found ? <Found /> : <Empty title="This page does not exist">Choose one on the left, or press ⌘K.</Empty>}</Shell><Dialogs /></>;
+  return <><Shell>{Found ? <Boundary key={segments.value[0] ?? ""}><Found /></Boundary> : <Empty title="This page does not exist">Choose one on the left, or press ⌘K.</Empty>}</Shell><Dialogs /></>;
 }
 
 render(<App />, document.body);

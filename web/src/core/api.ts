@@ -32,8 +32,12 @@ export interface Options {
 /** call sends a request and returns the response's document. path begins after /api/v1. */
 export async function call<T>(path: string, o: Options = {}): Promise<T> {
   const headers: Record<string, string> = { Accept: "application/json", ...o.headers };
+  const anyWorkspace = headers["X-Holdfast-Workspace"] === "";
+  if (anyWorkspace) delete headers["X-Holdfast-Workspace"];
   if (o.body !== undefined) headers["Content-Type"] ??= "application/json";
   if (o.key) headers["Idempotency-Key"] = o.key;
+  // Another tab may have logged in to another workspace: then the API refuses the request, instead of acting there.
+  if (session.value && !anyWorkspace && !headers.Authorization) headers["X-Holdfast-Workspace"] ??= session.value.workspace;
   let r: Response;
   try {
     r = await fetch(base + path, { method: o.method ?? "GET", headers, body: o.body === undefined ? undefined : JSON.stringify(o.body), signal: o.signal });
@@ -50,6 +54,7 @@ export async function call<T>(path: string, o: Options = {}): Promise<T> {
   }
   if (r.ok) return doc as T;
   if (r.status === 401 && session.value) session.value = false;
+  if (r.status === 403 && session.value && path !== "/session") void loadSession().catch(() => undefined);
   throw new Refused(doc?.code ?? "HTTP_" + r.status, doc?.detail ?? r.statusText, r.status, doc?.requestId ?? r.headers.get("X-Request-Id") ?? "", doc);
 }
 
@@ -115,7 +120,7 @@ export function curl(method: string, path: string, body?: unknown, headers: Reco
 export async function loadSession(): Promise<void> {
   try {
     const before = Date.now();
-    const s = await get<Session>("/session");
+    const s = await call<Session>("/session", { headers: { "X-Holdfast-Workspace": "" } });
     if (s.now) skew.value = Date.parse(s.now) - (before + Date.now()) / 2;
     session.value = s;
   } catch (e) {

@@ -1,6 +1,6 @@
 // Reads that keep themselves up to date.
 import { type ReadonlySignal, type Signal, batch, effect, signal, untracked } from "@preact/signals";
-import { useEffect, useMemo } from "preact/hooks";
+import { useEffect, useMemo, useRef } from "preact/hooks";
 import { get, Refused } from "./api";
 import { type Watched, watch } from "./live";
 
@@ -76,9 +76,11 @@ export function useGet<T>(path: string | null, follow: Follow = {}): Read<T> {
 /** useFollow calls f for each message about the topics. */
 export function useFollow(follow: Follow, f: (m: Watched) => void): void {
   const topics = follow.topics?.join(",") ?? "";
+  const now = useRef({ follow, f });
+  now.current = { follow, f }; // a message is judged by the last render, not by the first
   useEffect(() => {
     if (!topics) return;
-    return watch(topics.split(","), m => { if (!follow.when || follow.when(m)) f(m); });
+    return watch(topics.split(","), m => { const { follow, f } = now.current; if (m.reset || !follow.when || follow.when(m)) f(m); });
   }, [topics]);
 }
 
@@ -139,7 +141,7 @@ export function usePages<T>(path: string | null, follow: Follow = {}): Rows<T> &
         if (again) { again = false; r.soon(); }
       },
       reload: () => void r.load(true),
-      loadMore: () => { if (next !== null) void r.load(false); },
+      loadMore: () => { if (next !== null && !error.peek()) void r.load(false); },
       soon() {
         if (r.path === null) return;
         if (pages > 1) { stale.value = true; return; } // the reader has scrolled: do not move the rows

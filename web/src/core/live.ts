@@ -6,7 +6,7 @@
 // (its cursor) when they change, when the connection breaks, or when another tab takes over.
 import { effect, signal } from "@preact/signals";
 import type { Live, LiveChange, LiveState, LiveSubject } from "../api.gen";
-import { session } from "./api";
+import { loadSession, session } from "./api";
 
 /** What a watcher is told. */
 export interface Watched {
@@ -48,12 +48,26 @@ type Note =
   | { kind: "want"; tab: string; topics: string[] } // what a tab shows; [] if it is hidden or closed
   | { kind: "ask" } // a new reader asks all tabs what they show
   | { kind: "message"; live: Live }
+  | { kind: "opened"; topics: string[]; reset: boolean } // the stream now has these topics
+  | { kind: "session" } // somebody has logged in or out
   | { kind: "connection"; state: "on" | "lost" | "connecting"; at: number };
 
 const wants = new Map<string, string[]>();
 let cursor = "", announced = "", announceTimer = 0;
 /** The last state of each kind: a watcher that comes later gets it at once, because the stream sends a state only when it changes. */
 let states: LiveState = {};
+
+/** The topics of the open stream. A watcher of another topic may have missed changes, and is told to read again. */
+let covered = new Set<string>();
+
+function opened(topics: string[], reset: boolean): void {
+  const before = covered;
+  covered = new Set(topics);
+  if (document.hidden) return;
+  for (const w of [...watchers]) if (reset || w.topics.some(t => !before.has(t))) w.f(readAgain());
+}
+
+const readAgain = (): Watched => ({ changes: [], folded: [], reset: true });
 
 const mine = () => (document.hidden || !session.value ? [] : [...new Set([...watchers].flatMap(w => w.topics))].sort());
 
@@ -70,9 +84,20 @@ function announce(): void {
   }, 20);
 }
 
-addEventListener("visibilitychange", announce);
+addEventListener("visibilitychange", () => {
+  announce();
+  if (!document.hidden) for (const w of [...watchers]) w.f(readAgain()); // a hidden tab is told nothing
+});
 addEventListener("pagehide", () => channel?.postMessage({ kind: "want", tab, topics: [] } satisfies Note));
-effect(() => { session.value; announce(); });
+let workspace = "";
+effect(() => {
+  const s = session.value, now = s ? s.workspace + "/" + (s.key?.id ?? "") : "";
+  if (s !== null && now !== workspace) {
+    if (workspace) channel?.postMessage({ kind: "session" } satisfies Note);
+    workspace = now; cursor = ""; states = {}; covered = new Set(); // of another workspace
+  }
+  announce();
+});
 
 channel?.addEventListener("message", e => {
   const n = e.data as Note;
@@ -87,6 +112,12 @@ channel?.addEventListener("message", e => {
     case "message":
       deliver(n.live);
       break;
+    case "opened":
+      opened(n.topics, n.reset);
+      break;
+    case "session":
+      void loadSession().catch(() => undefined);
+      break;
     case "connection":
       connected.value = n.state;
       if (n.state === "on") heardAt.value = n.at;
@@ -100,6 +131,7 @@ function deliver(live: Live): void {
   lag.value = live.lagMs;
   if (live.state) states = { ...states, ...live.state, counts: { ...states.counts, ...live.state.counts }, wallets: { ...states.wallets, ...live.state.wallets } };
   const m: Watched = { changes: live.changes ?? [], folded: live.folded ?? [], reset: live.reset, state: live.state };
+  if (document.hidden) return;
   for (const w of [...watchers]) w.f(m);
 }
 
@@ -134,6 +166,7 @@ class Reader {
   private timer = 0;
   private silence = 0;
   private failures = 0;
+  private reset = false; // changes were missed: all tabs must read again
 
   constructor() {
     this.ended = new Promise(done => (this.end = done));
@@ -168,18 +201,23 @@ class Reader {
     };
     s.addEventListener("changes", got);
     s.addEventListener("state", got);
-    s.onopen = () => { this.say("on"); };
+    s.onopen = () => {
+      this.say("on");
+      const all = topics.split(","), reset = this.reset;
+      this.reset = false;
+      channel?.postMessage({ kind: "opened", topics: all, reset } satisfies Note);
+      opened(all, reset);
+    };
     s.onerror = () => {
       // EventSource would repeat the first cursor; a new one continues after the last message.
       if (this.source !== s) return;
       s.close();
       this.failures++;
       this.say("lost");
-      if (this.failures > 2) cursor = ""; // a cursor that is refused must not be sent for ever
-      const reset = this.failures > 2;
+      void loadSession().catch(() => undefined); // the session may have ended: then the page asks for a key
+      if (this.failures > 2) { cursor = ""; this.reset = true; } // a cursor that is refused must not be sent for ever
       clearTimeout(this.silence);
       this.silence = window.setTimeout(() => {
-        if (reset) deliver({ cursor: "", at: null, lagMs: 0, changes: [], folded: [], reset: true } as unknown as Live);
         this.open(this.topics() || topics);
       }, Math.min(5000, 250 * 2 ** this.failures));
     };

@@ -6,11 +6,12 @@ import { get, mayCall } from "../core/api";
 import { useFollow, useGet } from "../core/data";
 import { plural, sentence, words } from "../core/format";
 import { useKeys } from "../core/keyboard";
-import { params, subjectLink, to } from "../core/router";
+import { go, params, subjectLink, to } from "../core/router";
 import { Button, Empty, Failure, Icon, type IconName, Loading, Notice, Time, type Tone, Until, useTitle } from "../ui/basic";
 import { Act, ask, curlEntry, type Entry, Menu, quick } from "../ui/dialog";
 import { Choice } from "../ui/filter";
 import { Page } from "../ui/shell";
+import { bulk } from "./reactions-actions";
 
 const counts = signal<InboxCount[]>([]);
 /** The number of entries, which the navigation shows on every page. */
@@ -51,6 +52,7 @@ export function useInboxCount(): void {
 
 export function Inbox() {
   useTitle("Inbox");
+  useInboxKeys();
   const kind = params.value.get("kind") ?? "";
   const read = useGet<{ items: InboxItem[]; next: string | null }>("/inbox?limit=100" + (kind ? "&kind=" + kind : ""), { topics: ["inbox"], when: m => m.reset || (!!m.state?.inbox && !!kind) });
   useFollow({ topics: ["inbox"] }, m => {
@@ -79,19 +81,20 @@ function AllClear({ kind }: { kind: string }) {
   return <Empty title={kind ? `No ${words(kind)}` : "All clear"}>{clearSince.value ? <>Nothing has needed a person since <Time at={clearSince.value} />.</> : "Nothing needs a person."} What is stuck, uncertain or waiting for a decision appears here, with the action that repairs it.</Empty>;
 }
 
-/** The bulk action for all entries of a kind, if there is one. */
-function bulkFor(kind: string, all: InboxItem[]): { label: string; action: string; ids?: string[]; filter?: object } | undefined {
+/** All entries of a kind at once, if there is such an action. It says first how many it would change. */
+function bulkFor(kind: string, all: InboxItem[]): Entry | undefined {
   switch (kind) {
-    case "failedRun": return { label: `Retry all ${all.length} failed runs`, action: "run.retry", ids: all.map(i => i.id) };
-    case "blockedStream": return { label: `Unblock all ${all.length} streams`, action: "reaction.unblock", filter: { reaction: "*", blocked: true } };
+    case "failedRun": return { label: `Retry all ${all.length} failed runs`, icon: "list", run: () => ask({ title: `Retry ${plural(all.length, "failed run")}`, label: "Start", method: "POST", path: "/bulk", touches: all.length, send: () => ({ action: "run.retry", ids: all.map(i => i.id) }),
+      body: "It runs in the background; each run is retried under its own guard, and those refused are listed.", said: "Started.", done: r => { if (r.bulk) go(to.bulk(r.bulk.id)); } }) };
+    case "blockedStream": return { label: "Unblock all blocked streams", icon: "list", run: () => void bulk("reaction.unblock", { filter: {} }) };
   }
 }
 
 function Entry({ i, same }: { i: InboxItem; same: InboxItem[] }) {
-  const { tone, icon } = look(i.kind), page = subjectPage(i), bulk = same.length > 1 ? bulkFor(i.kind, same) : undefined;
+  const { tone, icon } = look(i.kind), page = subjectPage(i), all = same.length > 1 && mayCall("POST", "/bulk") ? bulkFor(i.kind, same) : undefined;
   const others: Entry[] = [
     ...i.others.filter(o => o.method && mayCall(o.method, o.route!)).map(o => ({ label: o.label, run: () => confirm(i, o) })),
-    ...(bulk && mayCall("POST", "/bulk") ? [{ label: bulk.label, icon: "list" as IconName, run: () => ask({ title: bulk.label, label: "Start", method: "POST", path: "/bulk", touches: same.length, send: () => ({ action: bulk.action, ids: bulk.ids, filter: bulk.filter }), body: "It runs in the background; each is changed under its own guard, and those refused are listed.", said: "Started." }) }] : []),
+    ...(all ? [all] : []),
     ...(i.action.method ? [curlEntry(i.action.method, i.action.route!, i.action.body)] : []),
   ];
   return <li class={"panel tone-" + tone} data-kind={i.kind} data-id={i.id}><div class="body row wrap">
@@ -107,7 +110,7 @@ function Entry({ i, same }: { i: InboxItem; same: InboxItem[] }) {
 }
 
 /** Actions that decide something for good are confirmed; those that only try again are sent at once. */
-const trivial = /\/(unblock|retry|maintenance|credit)$/;
+const trivial = /\/(unblock|retry|maintenance)$/;
 
 export function confirm(i: InboxItem, a: InboxAction, main = false): void {
   const path = a.route!.replace(/^\/api\/v1/, "");
@@ -116,7 +119,7 @@ export function confirm(i: InboxItem, a: InboxAction, main = false): void {
 }
 
 /** useInboxKeys repairs the first entry without a mouse. */
-export function useInboxKeys(): void {
+function useInboxKeys(): void {
   const move = (step: number) => {
     const all = [...document.querySelectorAll<HTMLElement>("li[data-kind] button.primary, li[data-kind] [aria-haspopup]")];
     const at = all.indexOf(document.activeElement as HTMLElement);

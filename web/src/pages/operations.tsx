@@ -24,7 +24,7 @@ function bulk(kind: "release" | "withdraw" | "resolve", ids?: string[], done?: (
   const of = (v: Record<string, any>) => (ids ? { ids } : { filter: v.lifecycle ? { lifecycle: v.lifecycle } : {} });
   if (kind === "resolve") {
     startBulk({ title: "Resolve uncertain operations", label: "Resolve", danger: true, done, body: "One answer for every effect whose outcome is unknown. Look into the other system first.",
-      fields: [...scope, { name: "happened", label: "The unknown effects", kind: "select", options: [{ value: "false", label: "did not happen" }, { value: "true", label: "happened" }] }, outcomes],
+      fields: [...scope, { name: "happened", label: "The unknown effects", kind: "select", required: true, options: [{ value: "", label: "choose" }, { value: "false", label: "did not happen" }, { value: "true", label: "happened" }] }, outcomes],
       make: v => ({ action: "operation.resolve", ...of(v), happened: v.happened === "true", outcome: v.outcome }) });
     return;
   }
@@ -37,7 +37,8 @@ export function Operations() {
   const id = segments.value[1], q = params.value, state = q.get("state");
   useTitle(id ? "Operation" : "Operations");
   const rows = usePages<Operation>("/operations" + query({ state, handler: q.get("handler") }), { topics: ["operations"] });
-  const claims = useGet<{ items: HeldClaim[] }>("/claims?limit=1000", { topics: ["operations"] });
+  const claims = useGet<{ items: HeldClaim[]; next: string | null }>("/claims?limit=1000", { topics: ["operations"] });
+  const unread = !claims.value.value || !!claims.error.value || claims.value.value.next !== null; // then it is not known who holds the others
   const byOperation = new Map(claims.value.value?.items.map(c => [c.operation, c]));
   const may1 = may("POST /bulk");
   useEffect(() => may1 ? offer([
@@ -60,7 +61,7 @@ export function Operations() {
       columns={[
         { title: "Subject", cell: o => o.subject }, { title: "State", cell: o => <><State of={o.state} />{o.contradictions?.length ? <> <State of="contradicted" tone="danger" icon="warning" /></> : null}</> },
         { title: "Handler", cell: o => o.handler || "–", wide: true },
-        { title: "Holder", cell: o => byOperation.get(o.id)?.holder || <span class="muted">nobody</span> }, { title: "Requester", cell: o => byOperation.get(o.id)?.requester ?? "–", wide: true },
+        { title: "Holder", cell: o => byOperation.get(o.id)?.holder || <span class="muted">{unread ? "?" : "nobody"}</span> }, { title: "Requester", cell: o => byOperation.get(o.id)?.requester ?? "–", wide: true },
         { title: "Since", cell: o => <Time at={o.since} />, wide: true }, { title: "Until", cell: o => <Until at={byOperation.get(o.id)?.until ?? null} /> },
         { title: "Epoch", cell: o => o.epoch, num: true, wide: true }, { title: "Effects", cell: o => <EffectCount of={o} />, wide: true }]} />}
     beside={id ? <OperationDetail key={id} id={id} claim={byOperation.get(id)} /> : undefined} />;

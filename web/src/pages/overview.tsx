@@ -106,7 +106,7 @@ function Figures({ read }: { read: ReturnType<typeof useGet<OverviewDoc>> }) {
   const runs = (s: string) => o.liveRuns[s] ?? 0, all = (r: Record<string, number>, ...not: string[]) => Object.entries(r).reduce((n, [k, v]) => n + (not.includes(k) ? 0 : v), 0);
   const figures: Figure[] = [
     { label: "held operations", n: o.operations.held ?? 0, href: "/operations?state=held", tone: "active" }, { label: "due operations", n: o.operations.due ?? 0, href: "/operations?state=due", tone: "waiting" }, { label: "uncertain operations", n: o.operations.uncertain ?? 0, href: "/operations?state=uncertain", tone: "uncertain" },
-    { label: "blocked streams", n: o.blockedStreams, href: "/reactions?blocked=true", tone: "danger" }, { label: "pending approvals", n: o.approvals, href: "/approvals?status=pending", tone: "waiting" },
+    { label: "blocked streams", n: o.blockedStreams, href: "/reactions?only=blocked", tone: "danger" }, { label: "pending approvals", n: o.approvals, href: "/approvals?status=pending", tone: "waiting" },
     { label: "waiting runs", n: runs("WAITING"), href: "/runs?status=WAITING", tone: "waiting" }, { label: "live runs", n: all(o.liveRuns, "FAILED"), href: "/runs", tone: "active" }, { label: "failed runs", n: runs("FAILED"), href: "/runs?status=FAILED", tone: "danger" },
     { label: "live batches", n: all(o.liveBatches), href: "/batches", tone: "active" }, { label: "paused batches", n: o.liveBatches.PAUSED ?? 0, href: "/batches?status=PAUSED", tone: "waiting" }];
   return <>{read.error.value && <Notice tone="danger"><Failure error={read.error.value} retry={read.reload} /></Notice>}

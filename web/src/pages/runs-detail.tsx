@@ -164,7 +164,7 @@ async function resolve(run: Run, s: RunStep): Promise<void> {
     body: <p>Look into the other system first: it is not known whether step <strong>{s.name}</strong> of run <code>{run.id}</code> had its effect. {o.error && sentence(o.error) + "."}</p>,
     fields: [
       ...unknown.flatMap((e, i) => [
-        { name: "e" + i, label: e.name === "$body" ? "Did the step have its effect?" : `Did effect ${e.name}${e.ordinal ? " #" + e.ordinal : ""} happen?`, kind: "select" as const, options: [{ value: "no", label: "No, it did not happen" }, { value: "yes", label: "Yes, it happened" }], help: "Key " + e.key },
+        { name: "e" + i, label: e.name === "$body" ? "Did the step have its effect?" : `Did effect ${e.name}${e.ordinal ? " #" + e.ordinal : ""} happen?`, kind: "select" as const, required: true, options: [{ value: "", label: "choose" }, { value: "no", label: "No, it did not happen" }, { value: "yes", label: "Yes, it happened" }], help: "Key " + e.key },
         { name: "r" + i, label: "Its result (JSON), if it happened", kind: "json" as const }]),
       { name: "outcome", label: "Then", kind: "select", options: [{ value: "continue", label: "continue the step" }, { value: "success", label: "end the step with success" }, { value: "failure", label: "end the step with failure" }] }],
     send: v => ({ effects: unknown.map((e, i) => ({ name: e.name, ordinal: e.ordinal, happened: v["e" + i] === "yes", ...(v["e" + i] === "yes" && v["r" + i] !== undefined ? { result: v["r" + i] } : {}) })), ...(v.outcome === "continue" ? {} : { outcome: v.outcome }) }),

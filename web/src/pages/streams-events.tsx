@@ -19,7 +19,7 @@ export const eventKey = (e: { stream: string; version: number }) => e.stream + "
 
 /** topicOf returns the topic of GET live that has the events of a stream or a history. */
 export function topicOf(stream: string): string {
-  const known = /^\$(entity|run|batch|scope)\/(.+)$/.exec(stream), reaction = /^\$reaction\/([^/]+)/.exec(stream);
+  const known = /^\$(run|batch|(?:entity|scope)(?=\/[^/]+\/.))\/(.+)$/.exec(stream), reaction = /^\$reaction\/([^/]+)/.exec(stream);
   const topic = known ? known[1] + ":" + known[2] : reaction ? "reaction:" + reaction[1] : "stream:" + stream;
   return topic.replaceAll("%", "%25").replaceAll(",", "%2C");
 }

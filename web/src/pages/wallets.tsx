@@ -34,7 +34,7 @@ const put = () => ask({ title: "Create a wallet", label: "Create", method: "PUT"
   send: v => ({ allowNegative: v.allowNegative }), said: "Created.", done: (w: Wallet) => go(to.wallet(w.id)) });
 
 const credit = (id: string) => ask({ title: `Credit wallet ${id}`, label: "Credit", method: "POST", path: p`/wallets/${id}/credit`,
-  fields: [{ name: "points", label: "Points", kind: "number", required: true }, { name: "reference", label: "Reference", required: true, value: newKey().replace("ui-", "credit-").slice(0, 23), help: "What the credit is for, such as payment-17. Crediting again with the same reference adds nothing." }],
+  fields: [{ name: "points", label: "Points", kind: "number", required: true }, { name: "reference", label: "Reference", required: true, placeholder: "payment-17", help: "What the credit is for, such as payment-17. Crediting again with the same reference adds nothing." }],
   send: v => v, said: (w: Wallet) => `The balance is now ${number(w.balance)}.` });
 
 /** AuditButton compares balances with their ledgers, and keeps the result on the page. */

@@ -54,7 +54,7 @@ function WebhookDetail({ id, reload }: { id: string; reload: () => void }) {
   const all = positions.value.value ?? [], blocked = all.filter(x => x.blocked), path = (verb: string) => p`/reactions/${w.reaction}/` + verb;
   const unblock = (streams: string[]) => void quick("POST", path("unblock"), { streams }, `Unblocked ${plural(streams.length, "stream")}: the message is sent again.`, changed);
   const skip = (x: Position) => ask({ title: "Skip the message", label: "Skip", danger: true, method: "POST", path: path("skip"), send: () => ({ streams: [x.stream] }), said: "Skipped.", done: changed,
-    body: <p>The message for version {x.watermark + 1} of stream <strong>{x.stream}</strong> is not sent to {w.url} any more. Deliveries continue with the next event.</p> });
+    body: <p>The message for version {x.failing ?? x.watermark + 1} of stream <strong>{x.stream}</strong> is not sent to {w.url} any more. Deliveries continue with the next event.</p> });
   return <Detail title={w.name || w.url} state={blocked.length ? <State of="blocked" /> : undefined} close="/webhooks" actions={<>
     <Act method="POST" path={p`/webhooks/${id}/rotate`} icon="key" onClick={() => rotate(w, changed)}>Rotate secret</Act>
     <Act method="DELETE" path={p`/webhooks/${id}`} class="danger" onClick={() => remove(w, reload)}>Delete</Act><Menu label="More" entries={[curlEntry("GET", p`/webhooks/${id}`)]} /></>}>

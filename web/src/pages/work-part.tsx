@@ -44,7 +44,7 @@ export function useInboxEntries(fits: (i: InboxItem) => boolean): InboxItem[] {
 }
 
 /** Actions that only try again, or that are safe to repeat, are sent at once, as in the inbox. */
-const trivial = /\/(unblock|retry|maintenance|credit)$/;
+const trivial = /\/(unblock|retry|maintenance)$/;
 
 /** Why says in one sentence why something is where it is, with the actions of its inbox entry. */
 export function Why({ tone, icon, text, entry, children }: { tone: Tone; icon: IconName; text: ComponentChildren; entry?: InboxItem; children?: ComponentChildren }) {

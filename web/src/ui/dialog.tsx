@@ -72,15 +72,41 @@ export function ask(a: Ask): void { asking.value = { ask: a, n: ++lastAsk }; }
 /** tell opens a dialog that shows something, such as a secret, until a person closes it. */
 export const tell = (title: string, body: ComponentChildren): void => ask({ title, body, label: "Close", tell: true, method: "GET", path: "", run: async () => undefined, said: "" });
 
+/** Keys of requests whose outcome is not known, and of those in flight: a repetition is the same action, also from another dialog. */
+const unanswered = new Map<string, string>();
+const flying = new Map<string, Promise<any>>();
+
+/** send sends a request that changes something. While it is in flight, the same request is not sent again. */
+function send(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<any> {
+  const what = JSON.stringify([method, path, body, headers]);
+  const same = flying.get(what);
+  if (same) return same;
+  const key = unanswered.get(what) ?? newKey();
+  unanswered.set(what, key);
+  const sent = act<any>(method, path, body, key, headers).then(result => { unanswered.delete(what); return result; }, e => {
+    if (e instanceof Refused && e.status > 0 && e.status < 500) unanswered.delete(what);
+    throw e;
+  }).finally(() => flying.delete(what));
+  flying.set(what, sent);
+  return sent;
+}
+
+/** nothing says that a repair has changed nothing, as its response tells; else undefined. */
+export function nothing(result: any): ComponentChildren | undefined {
+  if (!result || !Array.isArray(result.streams) || result.streams.length > 0) return undefined;
+  return result.held?.length ? "Nothing was changed: a worker holds the stream. Try again when its lease ends." : "Nothing was changed: the stream was not blocked any more.";
+}
+
 /** quick sends a request at once and says what happened. */
 export async function quick(method: string, path: string, body: unknown, said: ComponentChildren, done?: (result: any) => void): Promise<boolean> {
   try {
-    const result = await act<any>(method, path.replace(/^\/api\/v1/, ""), body);
-    toast(said);
+    const result = await send(method, path.replace(/^\/api\/v1/, ""), body), none = nothing(result);
+    toast(none ?? said, none ? "waiting" : "ok");
     done?.(result);
     return true;
   } catch (e) {
-    toast(<>{sentence((e as Refused).message)} <code>{(e as Refused).code}</code></>, "danger");
+    const r = e as Refused;
+    toast(<>{sentence(r.message)} <code>{r.code}</code>{r.requestId && <> request <code>{r.requestId}</code></>}</>, "danger");
     return false;
   }
 }
@@ -110,6 +136,8 @@ function parse(fields: Field[], raw: Record<string, string | boolean>): { values
 function AskDialog({ ask: a, close }: { ask: Ask; close: () => void }) {
   const ref = useRef<HTMLDialogElement>(null), title = useId();
   const [key] = useState(newKey);
+  const over = useRef(false); // the dialog is closed
+  useEffect(() => () => { over.current = true; }, []);
   const fields = a.fields ?? [];
   const [raw, set] = useState<Record<string, string | boolean>>(() => Object.fromEntries(fields.map(f => [f.name, f.kind === "checkbox" ? f.value === "true" : f.value ?? (f.options?.[0]?.value ?? "")])));
   const [error, setError] = useState<Refused>(), [wrong, setWrong] = useState(""), [busy, setBusy] = useState(false), [typed, setTyped] = useState("");
@@ -132,10 +160,11 @@ function AskDialog({ ask: a, close }: { ask: Ask; close: () => void }) {
     setError(undefined);
     try {
       const r = request(values);
-      const result = a.run ? await a.run(values, key) : await act<any>(a.method, r.path, r.body, key, a.headers?.(values));
-      const said = typeof a.said === "function" ? a.said(result) : a.said;
-      if (said !== "") toast(said ?? a.title + ": done");
-      close();
+      const result = a.run ? await a.run(values, key) : await send(a.method, r.path, r.body, a.headers?.(values));
+      const said = typeof a.said === "function" ? a.said(result) : a.said, none = nothing(result);
+      if (none) toast(none, "waiting");
+      else if (said !== "") toast(said ?? a.title + ": done");
+      if (!over.current) { ref.current?.close(); close(); }
       a.done?.(result, values);
     } catch (e) {
       setError(e instanceof Refused ? e : new Refused("INTERNAL", String(e), 0, ""));
@@ -143,7 +172,7 @@ function AskDialog({ ask: a, close }: { ask: Ask; close: () => void }) {
     }
   };
   const copy = () => { const { values } = parse(fields, raw), r = request(values); void copyText(curl(a.method, r.path, r.body, a.headers?.(values))).then(() => toast("Copied as curl.")); };
-  return <dialog ref={ref} aria-labelledby={title} onClose={close} onClick={e => { if (e.target === ref.current && !a.tell) ref.current?.close(); }}>
+  return <dialog ref={ref} aria-labelledby={title} onClose={close} onCancel={e => { if (busy || a.tell) e.preventDefault(); }} onClick={e => { if (e.target === ref.current && !a.tell && !busy) ref.current?.close(); }}>
     <form onSubmit={submit}>
       <h1 id={title}>{a.title}</h1>
       {a.body && <div>{typeof a.body === "function" ? a.body(known) : a.body}</div>}
@@ -160,7 +189,7 @@ function AskDialog({ ask: a, close }: { ask: Ask; close: () => void }) {
       <footer>
         {!a.run && <Button class="quiet" onClick={copy} icon="copy">Copy as curl</Button>}
         <span class="grow" />
-        {!a.tell && <Button class="back" onClick={() => ref.current?.close()}>Cancel</Button>}
+        {!a.tell && <Button class="back" disabled={busy} onClick={() => ref.current?.close()}>Cancel</Button>}
         <button type="submit" class={a.danger ? "primary danger" : "primary"} disabled={busy}>{busy ? "Sending…" : a.label}</button>
       </footer>
     </form>

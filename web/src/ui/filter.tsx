@@ -27,12 +27,20 @@ export function Search({ name, label }: { name: string; label: string }) {
 
 const ranges: [string, string, number][] = [["1h", "last hour", 3600e3], ["24h", "last day", 86400e3], ["7d", "last 7 days", 604800e3], ["30d", "last 30 days", 2592000e3]];
 
-/** Range is a filter by time. since() turns its value into a time, to the minute, so that the address of a request does not change all the time. */
+/** Range is a filter by time. */
 export function Range({ name = "range", label = "Time" }: { name?: string; label?: string }) {
   return <Choice name={name} label={label} options={ranges.map(([value, l]) => ({ value, label: l }))} />;
 }
 
+const chosen = new Map<string, { range: string; since: string }>();
+
+/** since is the beginning of the range. It stays the same until another range is chosen, so that a list does not begin again by itself. */
 export function since(name = "range"): string | undefined {
-  const r = ranges.find(x => x[0] === params.value.get(name));
-  return r ? new Date(Math.floor((Date.now() - r[2]) / 60000) * 60000).toISOString() : undefined;
+  const range = params.value.get(name) ?? "", r = ranges.find(x => x[0] === range);
+  if (!r) { chosen.delete(name); return undefined; }
+  const known = chosen.get(name);
+  if (known?.range === range) return known.since;
+  const since = new Date(Date.now() - r[2]).toISOString();
+  chosen.set(name, { range, since });
+  return since;
 }

@@ -45,6 +45,8 @@ export function Table<T>(p: TableProps<T>) {
   const first = useSignal(0), height = useSignal(800), cursor = useSignal(-1), selected = useSignal<ReadonlySet<string>>(new Set());
   const all = rows.value.value, skipped = rows.dropped.value;
   const narrow = p.current !== undefined;
+  // Another list: what was selected in the last one must not be acted on.
+  useEffect(() => { if (!all) { selected.value = new Set(); cursor.value = -1; } }, [!all]);
   const shown = columns.filter(c => !(c.wide && narrow));
 
   useLayoutEffect(() => {
@@ -82,7 +84,7 @@ export function Table<T>(p: TableProps<T>) {
   });
 
   if (!all) return rows.error.value ? <Failure error={rows.error.value} retry={rows.reload} /> : <Loading />;
-  const ids = [...selected.value];
+  const listed = new Set(all.map(p.id)), ids = [...selected.value].filter(id => listed.has(id));
   const clear = () => (selected.value = new Set());
   return <div class="table">
     {rows.error.value && <Notice tone="danger"><Failure error={rows.error.value} retry={rows.reload} /></Notice>}
