@@ -99,6 +99,9 @@ func TestThePageResumes(t *testing.T) {
 		p.Navigate(r.urls[0] + "/streams")
 		p.Wait(shows("order-1"), time.Minute)
 		p.Wait(`document.querySelector(".live.tone-ok")`, time.Minute)
+		second := p.Tab() // gets its messages from the first
+		second.Navigate(r.urls[0] + "/streams")
+		second.Wait(shows("order-1"), time.Minute)
 		r.servers[0].kill()
 		p.Wait(`document.querySelector(".live.tone-danger")?.textContent.includes("ago")`, time.Minute)
 		write(t.Context(), "order-2") // through the other server
@@ -106,6 +109,7 @@ func TestThePageResumes(t *testing.T) {
 			t.Fatal(err)
 		}
 		p.Wait(shows("order-2"), time.Minute)
+		second.Wait(shows("order-2"), time.Minute)
 		fresh := p.Tab()
 		fresh.Navigate(r.urls[0] + "/streams")
 		fresh.Wait(shows("order-2"), time.Minute)
