@@ -324,6 +324,23 @@ func TestATableThatIsDeclaredUnderAnotherName(t *testing.T) {
 	})
 }
 
+// TestAnUpdateInTheSameTable verifies that a lifecycle can be published again by a server that does not declare the table of another
+// one: it moves nowhere.
+func TestAnUpdateInTheSameTable(t *testing.T) {
+	onOwnTable(t, ordersTable, func(t *testing.T, e *holdfast.Engine, at string) {
+		sqlOn(t, e, strings.Replace(ordersTable, "orders", "sales", 1))
+		both := withOrders()
+		own := both.EntityTables["orders"]
+		own.Table = "sales"
+		both.EntityTables = map[string]httpapi.EntityTable{"orders": both.EntityTables["orders"], "sales": own}
+		d := newTestAPI(t, e, both)
+		d.orders("o1")
+		d.want(d.ask("PUT", "lifecycles/sale", strings.NewReplacer(`"workflow": "order"`, `"workflow": "sale"`, `"entity_table": "orders"`, `"entity_table": "sales"`).Replace(orderConfig), nil), 201, "")
+		one := newTestAPI(t, holdfasttest.OpenOn(t, holdfasttest.At(at)), withOrders())
+		one.want(one.ask("PUT", "lifecycles/order", strings.Replace(orderConfig, `"stuck_after": "5m"`, `"stuck_after": "6m"`, 1), nil), 200, "")
+	})
+}
+
 // TestATableThatIsDeclaredForAnotherWorkspace verifies that a server whose declaration leaves out a workspace leaves the work
 // of that workspace to other servers, and serves a lifecycle with the same name in another workspace.
 func TestATableThatIsDeclaredForAnotherWorkspace(t *testing.T) {

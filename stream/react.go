@@ -90,13 +90,13 @@ func (d *Delivery) WriteTx(f func(context.Context, holdfast.Tx) error) {
 }
 
 // Snooze returns an error for the function of a reaction to return. The event is then delivered again after the given
-// time, and no failure is counted. The time must be between 1ms and 30 days. For any other, Snooze returns
-// [holdfast.ErrValidation], which counts as a failure.
+// time, and no failure is counted. A time that has passed, such as a negative time.Until, means 1ms. For more than 30 days,
+// Snooze returns [holdfast.ErrValidation], which counts as a failure.
 func Snooze(after time.Duration) error {
-	if after < time.Millisecond || after > lease.LongestSnooze {
-		return fault.New(fault.Validation, "a snooze must be between 1ms and %s, got %s", lease.LongestSnooze, after)
+	if after > lease.LongestSnooze {
+		return fault.New(fault.Validation, "a snooze must be at most %s, got %s", lease.LongestSnooze, after)
 	}
-	return &reactions.Snoozed{After: after}
+	return &reactions.Snoozed{After: max(after, time.Millisecond)}
 }
 
 // React returns a reaction, which calls f for every event that sel selects, in the order of each stream. A reaction

@@ -166,6 +166,10 @@ func (s *bound) checkTableUnshared(ctx context.Context, tx *store.Tx) error {
 		return nil
 	}
 	all, err := listPublished(ctx, tx)
+	unmoved := slices.ContainsFunc(all, func(x publishedConfig) bool { // an update in the same table shares nothing anew
+		c, _ := lifecycleconfig.Parse([]byte(x.config))
+		return x.name == s.config.Workflow && c != nil && c.Table != nil && c.TableName() == s.config.TableName()
+	})
 	for _, x := range all {
 		c, _ := lifecycleconfig.Parse([]byte(x.config))
 		if x.name == s.config.Workflow || c == nil || c.Table == nil {
@@ -174,7 +178,7 @@ func (s *bound) checkTableUnshared(ctx context.Context, tx *store.Tx) error {
 		if c.TableName() == s.config.TableName() {
 			return tableFault(s.config.Workflow, fmt.Sprintf("table %q already has the entities of lifecycle %q: use another table", s.config.TableName(), x.name))
 		}
-		if _, declared := s.registry.published.tables[c.TableName()]; !declared {
+		if _, declared := s.registry.published.tables[c.TableName()]; !declared && !unmoved {
 			return tableFault(s.config.Workflow, fmt.Sprintf("lifecycle %q has its entities in table %q, which the configuration of this server does not declare: declare it again, because it may be another name of table %q",
 				x.name, c.TableName(), s.config.TableName()))
 		}
