@@ -1,5 +1,5 @@
 // Reads that keep themselves up to date.
-import { type ReadonlySignal, type Signal, batch, effect, signal, untracked } from "@preact/signals";
+import { type Signal, batch, signal } from "@preact/signals";
 import { useEffect, useMemo, useRef } from "preact/hooks";
 import { get, Refused } from "./api";
 import { type Watched, watch } from "./live";
@@ -156,11 +156,3 @@ export function usePages<T>(path: string | null, follow: Follow = {}): Rows<T> &
   useFollow(follow, () => read.soon());
   return read;
 }
-
-/** useComputedOnce runs an effect while a component is mounted. */
-export function useSignalEffectOnce(f: () => void | (() => void)): void {
-  useEffect(() => effect(f), []);
-}
-
-export { untracked };
-export type { ReadonlySignal };

@@ -10,7 +10,6 @@ function stored<T extends string>(name: string, values: readonly T[]) {
 
 export const theme = stored("theme", ["system", "light", "dark"] as const);
 export const zone = stored("zone", ["local", "utc"] as const);
-export const navigation = stored("navigation", ["open", "closed"] as const);
 
 effect(() => {
   const root = document.documentElement;

@@ -8,7 +8,6 @@ import { about } from "../core/live";
 import { params, segments, setParams, to } from "../core/router";
 import { Button, Empty, Failure, Facts, Icon, Id, Json, Loading, Notice, Panel, State, Time, Until, useTitle } from "../ui/basic";
 import { ask, curlEntry, Menu } from "../ui/dialog";
-import { Choice } from "../ui/filter";
 import { offer } from "../ui/palette";
 import { Detail } from "../ui/shell";
 import { Split, Table } from "../ui/table";

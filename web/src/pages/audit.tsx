@@ -9,7 +9,8 @@ import { curlEntry, Menu } from "../ui/dialog";
 import { Range, Search, since } from "../ui/filter";
 import { Detail } from "../ui/shell";
 import { Split, Table } from "../ui/table";
-import { Actor, auditSubject, DateFilter, Diff } from "./operate-part";
+import { Actor, auditSubject, DateFilter } from "./operate-part";
+import { Difference } from "../ui/diff";
 
 const page = (e: AuditEntry) => "/audit/" + encodeURIComponent(e.id);
 
@@ -55,7 +56,7 @@ function Entry({ e }: { e: AuditEntry }) {
   const both = e.before !== undefined && e.after !== undefined && e.before !== null && e.after !== null;
   return <Detail title={e.action} close="/audit">
     <Panel title="Action"><Facts of={[["Subject", auditSubject(e.subject) ? <a class="link" href={auditSubject(e.subject)}>{e.subject}</a> : e.subject], ["Actor", <Actor of={e.actor} none="a program without a name" />], ["At", <Time at={e.at} />], ["Request", e.requestId.startsWith("bulk:") ? <a class="link" href={"/bulk/" + e.requestId.slice(5)}>{e.requestId}</a> : e.requestId ? <Id id={e.requestId} most={40} /> : undefined], ["Id", <Id id={e.id} most={40} />]]} /></Panel>
-    <Panel title={both ? "Before and after" : e.after !== undefined ? "After" : "Before"}>{e.before === undefined && e.after === undefined ? <p class="muted">The entry has no documents.</p> : <Diff before={e.before} after={e.after} label="Before and after" />}</Panel>
+    <Panel title={both ? "Before and after" : e.after !== undefined ? "After" : "Before"}>{e.before === undefined && e.after === undefined ? <p class="muted">The entry has no documents.</p> : <Difference before={e.before} after={e.after} label="Before and after" />}</Panel>
     <Panel title="Look further"><ul class="stack tight"><li><a class="link" href={"/audit?subject=" + encodeURIComponent(e.subject)}>Everything about {e.subject}</a></li>{e.actor && <li><a class="link" href={"/audit?actor=" + encodeURIComponent(e.actor)}>Everything by {e.actor}</a></li>}<li><a class="link" href={"/audit?action=" + encodeURIComponent(e.action)}>All entries of {e.action}</a></li></ul></Panel>
   </Detail>;
 }

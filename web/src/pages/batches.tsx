@@ -93,15 +93,15 @@ function batchActions(b: Batch): { label: string; run: () => void; main?: boolea
   if (b.open && !b.cancelRequested && may("POST /batches/{id}/items")) out.push({ label: "Add items", main: true, run: () => ask({ title: "Add items", label: "Add", method: "POST", path: base + "/items", body: <p class="muted">Identical items that the batch already has are not added again.</p>,
     fields: [{ name: "items", label: "Items (a JSON list)", kind: "json", required: true, value: '[{"key": "p2", "cost": 10, "input": {}}]' }], send: v => v, said: r => `${plural(r.added, "item")} added.` }) });
   if (b.open && !b.cancelRequested && may("POST /batches/{id}/seal")) out.push({ label: "Seal", main: true, run: () => ask({ title: "Seal the batch", label: "Seal", method: "POST", path: base + "/seal", body: <p>No more items can be added to <code>{b.id}</code>. It completes when no work is left, and all items that succeeded are then accepted.</p>, said: "Sealed." }) });
-  if (!ended(b) && waiting > 0 && may("POST /batches/{id}/finalize")) out.push({ label: `Accept ${plural(waiting, "item")}`, main: true, run: () => finalize(b, waiting) });
+  if (!ended(b) && waiting > 0 && may("POST /batches/{id}/finalize")) out.push({ label: "Accept what has succeeded", main: true, run: () => finalize(b, waiting) });
   if (!ended(b) && !b.cancelRequested && may("POST /batches/{id}/cancel")) out.push({ label: "Cancel", main: true, danger: true, run: () => ask({ title: "Cancel the batch", label: "Cancel the batch", danger: true, touches: size(b) - b.counts.accepted - b.counts.failed, method: "POST", path: base + "/cancel", send: () => ({}),
     body: <p>No further item of <code>{b.id}</code> starts. {plural(size(b) - b.counts.accepted - b.counts.failed, "item that is", "items that are")} not accepted will be cancelled, and {number(b.charged - b.refunded)} points or less go back to wallet {b.wallet}. This cannot be undone.</p>,
     said: r => (r.result === "CANCELLED" ? "Cancelled." : "Requested: items in flight are being torn down.") }) });
   return out;
 }
 
-const finalize = (b: Batch, n: number, items?: string[], done?: () => void) => ask({ title: `Accept ${plural(n, "item")}`, label: "Accept", danger: true, touches: n, method: "POST", path: p`/batches/${b.id}/finalize`, send: () => (items ? { items } : {}),
-  body: <p>The charges of {plural(n, "item")} of <code>{b.id}</code> become final: a cancel will not refund them.{items && " Items that have not succeeded are left out."}</p>, said: r => `${plural(r.accepted, "item")} accepted.`, done });
+const finalize = (b: Batch, n: number, items?: string[], done?: () => void) => ask({ title: items ? `Accept ${plural(n, "item")}` : "Accept all items that have succeeded", label: "Accept", danger: true, touches: n, method: "POST", path: p`/batches/${b.id}/finalize`, send: () => (items ? { items } : {}),
+  body: <p>The charges of {plural(n, "item")} of <code>{b.id}</code> become final: a cancel will not refund them. {items ? "Items that have not succeeded are left out." : "Items that succeed before the request arrives are accepted, too."}</p>, said: r => `${plural(r.accepted, "item")} accepted.`, done });
 
 interface Sums { batch: Batch; accepted: number; returned: number; open: number }
 

@@ -6,11 +6,12 @@ import { get, mayCall } from "../core/api";
 import { useFollow, useGet } from "../core/data";
 import { plural, sentence, words } from "../core/format";
 import { useKeys } from "../core/keyboard";
-import { go, params, subjectLink, to } from "../core/router";
-import { Button, Empty, Failure, Icon, type IconName, Loading, Notice, Time, type Tone, Until, useTitle } from "../ui/basic";
+import { params, subjectLink, to } from "../core/router";
+import { Empty, Failure, Icon, type IconName, Loading, Notice, Time, type Tone, Until, useTitle } from "../ui/basic";
 import { Act, ask, curlEntry, type Entry, Menu, quick } from "../ui/dialog";
 import { Choice } from "../ui/filter";
 import { Page } from "../ui/shell";
+import { startBulk } from "./operate-part";
 import { bulk } from "./reactions-actions";
 
 const counts = signal<InboxCount[]>([]);
@@ -84,9 +85,8 @@ function AllClear({ kind }: { kind: string }) {
 /** All entries of a kind at once, if there is such an action. It says first how many it would change. */
 function bulkFor(kind: string, all: InboxItem[]): Entry | undefined {
   switch (kind) {
-    case "failedRun": return { label: `Retry all ${all.length} failed runs`, icon: "list", run: () => ask({ title: `Retry ${plural(all.length, "failed run")}`, label: "Start", method: "POST", path: "/bulk", touches: all.length, send: () => ({ action: "run.retry", ids: all.map(i => i.id) }),
-      body: "It runs in the background; each run is retried under its own guard, and those refused are listed.", said: "Started.", done: r => { if (r.bulk) go(to.bulk(r.bulk.id)); } }) };
-    case "blockedStream": return { label: "Unblock all blocked streams", icon: "list", run: () => void bulk("reaction.unblock", { filter: {} }) };
+    case "failedRun": return { label: `Retry all ${all.length} failed runs`, icon: "list", run: () => startBulk({ title: "Retry failed runs", label: "Retry", make: () => ({ action: "run.retry", ids: all.map(i => i.id) }) }) };
+    case "blockedStream": return { label: "Unblock all blocked streams", icon: "list", run: () => bulk("reaction.unblock", { filter: {} }) };
   }
 }
 
@@ -109,9 +109,9 @@ function Entry({ i, same }: { i: InboxItem; same: InboxItem[] }) {
   </div></li>;
 }
 
-/** Actions that decide something for good are confirmed; those that only try again are sent at once. */
 const trivial = /\/(unblock|retry|maintenance)$/;
 
+/** confirm sends the action of an entry. One that decides something for good is confirmed; one that only tries again is sent at once. */
 export function confirm(i: InboxItem, a: InboxAction, main = false): void {
   const path = a.route!.replace(/^\/api\/v1/, "");
   if (main && trivial.test(path)) { void quick(a.method!, path, a.body ?? {}, a.label + ": done."); return; }

@@ -10,6 +10,7 @@ import { useKeys } from "../core/keyboard";
 import { about, topic } from "../core/live";
 import { params, setParams, to } from "../core/router";
 import { Button, CopyButton, Empty, Facts, Failure, Icon, type IconName, Id, Json, Loading, Notice, Panel, State, Tabs, Time, type Tone, Until } from "../ui/basic";
+import { Difference } from "../ui/diff";
 import { Act, ask, curlEntry, type Field, Menu } from "../ui/dialog";
 import { offer } from "../ui/palette";
 import { Detail } from "../ui/shell";
@@ -258,39 +259,10 @@ function Travel({ e, entries }: { e: Entity; entries: TimelineEntry[] }) {
       <input class="grow" type="range" min={0} max={e.version} step={1} value={at} aria-label="Version" aria-valuetext={`version ${at} of ${e.version}`} onInput={x => move(Number(x.currentTarget.value))} />
       <Button class="icon-only" icon="right" aria-label="Next version" disabled={at === e.version} onClick={() => move(at + 1)} /><span class="nowrap" data-version={at}>version {number(at)} of {number(e.version)}</span></div>
     <Panel title={event ? <>{event.name} <span class="muted">{event.data?.from && event.data.from !== event.data.to ? `${event.data.from} → ${event.data.to}` : ""}</span></> : `Version ${at}`} actions={event && <span class="muted">{event.actor || "no actor"} · <Time at={event.at} /> · {clockTime(event.at!)}</span>} flush>
-      {error ? <Failure error={error} retry={() => { here.reload(); before.reload(); }} /> : !now || (at > 0 && !was) ? <Loading /> : <Difference was={at > 0 ? { status: was!.status, data: was!.data } : undefined} now={{ status: now.status, data: now.data }} />}
+      {error ? <Failure error={error} retry={() => { here.reload(); before.reload(); }} /> : !now || (at > 0 && !was) ? <Loading /> : <Difference label="Difference to the version before" before={at > 0 ? { status: was!.status, data: was!.data } : undefined} after={{ status: now.status, data: now.data }} />}
     </Panel>
     {event && <details><summary class="muted">The event</summary><Json value={event} label="The event" /></details>}
   </div>;
-}
-
-/** Difference shows two documents as one, with the lines that were removed and added. */
-export function Difference({ was, now }: { was: unknown; now: unknown }) {
-  const lines = compare(was === undefined ? [] : JSON.stringify(was, null, 2).split("\n"), JSON.stringify(now, null, 2).split("\n"));
-  const changed = lines.filter(l => l.kind !== " ").length;
-  return <><pre class="json diff" tabIndex={0} role="region" aria-label="Difference to the version before">{lines.map((l, i) => <div key={i} class={l.kind === "+" ? "add" : l.kind === "-" ? "del" : ""}>{was === undefined ? "" : l.kind === " " ? "  " : l.kind === "+" ? "+ " : "− "}{l.text}</div>)}</pre>
-    <p class="diff-said muted">{was === undefined ? "The first version." : changed ? `${plural(lines.filter(l => l.kind === "+").length, "line")} added, ${plural(lines.filter(l => l.kind === "-").length, "line")} removed.` : "Neither the status nor the data changed."}</p></>;
-}
-
-/** compare finds the longest common lines. Long documents are compared by their equal beginning and end only. */
-function compare(a: string[], b: string[]): { kind: " " | "+" | "-"; text: string }[] {
-  if (!a.length) return b.map(text => ({ kind: " ", text }));
-  const bare = (s: string) => s.replace(/,$/, ""); // a comma after the last line of a list is no change
-  let head = 0, tail = 0;
-  while (head < a.length && head < b.length && bare(a[head]) === bare(b[head])) head++;
-  while (tail < a.length - head && tail < b.length - head && bare(a[a.length - 1 - tail]) === bare(b[b.length - 1 - tail])) tail++;
-  const x = a.slice(head, a.length - tail), y = b.slice(head, b.length - tail), out: { kind: " " | "+" | "-"; text: string }[] = b.slice(0, head).map(text => ({ kind: " ", text }));
-  if (x.length * y.length > 1_000_000) out.push(...x.map(text => ({ kind: "-" as const, text })), ...y.map(text => ({ kind: "+" as const, text })));
-  else {
-    const best = Array.from({ length: x.length + 1 }, () => new Uint32Array(y.length + 1));
-    for (let i = x.length - 1; i >= 0; i--) for (let j = y.length - 1; j >= 0; j--) best[i][j] = bare(x[i]) === bare(y[j]) ? best[i + 1][j + 1] + 1 : Math.max(best[i + 1][j], best[i][j + 1]);
-    for (let i = 0, j = 0; i < x.length || j < y.length;) {
-      if (i < x.length && j < y.length && bare(x[i]) === bare(y[j])) { out.push({ kind: " ", text: y[j] }); i++; j++; }
-      else if (j >= y.length || (i < x.length && best[i + 1][j] >= best[i][j + 1])) out.push({ kind: "-", text: x[i++] });
-      else out.push({ kind: "+", text: y[j++] });
-    }
-  }
-  return [...out, ...b.slice(b.length - tail).map(text => ({ kind: " " as const, text }))];
 }
 
 interface Row { key: string; at: string | null; caller: string; answer: ComponentChildren; recorded: ComponentChildren; wrong?: string; count: number }

@@ -62,9 +62,9 @@ export const bulkNoun = (action: string) => nouns[action.split(".")[0]] ?? "obje
  * startBulk asks for the fields of a bulk, if it has any, then for a dry run, and says how many objects the bulk would act on before it
  * is started.
  */
-export function startBulk(o: { title: string; label: string; danger?: boolean; fields?: Field[]; body?: ComponentChildren; make: (v: Values) => NewBulk; done?: () => void }): void {
-  const confirm = (bulk: NewBulk, p: BulkPreview) => ask({
-    title: o.title, label: p.total ? `${o.label} ${plural(p.total, bulkNoun(bulk.action))}` : o.label, danger: o.danger, method: "POST", path: "/bulk", touches: p.total, send: () => bulk, body: <Preview of={p} action={bulk.action} />,
+export function startBulk(o: { title: string; label: string; danger?: boolean; fields?: Field[]; body?: ComponentChildren; make: (v: Values) => NewBulk; said?: (bulk: NewBulk) => ComponentChildren; done?: () => void }): void {
+  const confirm = (bulk: NewBulk, p: BulkPreview) => p.total === 0 ? toast(<>Nothing permits this action now.{p.refusedTotal > 0 && <> {sentence(p.refused[0].message ?? p.refused[0].code ?? "")}</>}</>, "waiting") : ask({
+    title: o.title, label: `${o.label} ${plural(p.total, bulkNoun(bulk.action))}`, danger: o.danger, method: "POST", path: "/bulk", touches: p.total, send: () => bulk, body: <Preview of={p} action={bulk.action} said={o.said?.(bulk)} />,
     said: r => r?.bulk ? <>Started. <a class="link" href={to.bulk(r.bulk.id)}>Show the progress</a></> : "Started.", done: () => o.done?.(),
   });
   if (o.fields?.length) {
@@ -76,10 +76,10 @@ export function startBulk(o: { title: string; label: string; danger?: boolean; f
     (e: Refused) => toast(<>{sentence(e.message)} <code>{e.code}</code></>, "danger"));
 }
 
-function Preview({ of: p, action }: { of: BulkPreview; action: string }) {
+function Preview({ of: p, action, said }: { of: BulkPreview; action: string; said?: ComponentChildren }) {
   return <div class="stack tight">
-    {p.total ? <p>It acts on <strong>{plural(p.total, bulkNoun(action))}</strong>, in the background. Each is changed under its own guard, and those that are refused are listed.</p>
-      : <Notice tone="waiting"><p>Nothing permits this action now.</p></Notice>}
+    <p>It acts on <strong>{plural(p.total, bulkNoun(action))}</strong>, in the background. Each is changed under its own guard, and those that are refused are listed.</p>
+    {said}
     {p.refusedTotal > 0 && <Notice tone="danger"><p>{plural(p.refusedTotal, "object")} would be refused now: {p.refused[0].message ?? p.refused[0].code}{p.refusedTotal > 1 ? " …" : ""}</p></Notice>}
     {p.members.length > 0 && <ul class="few" tabIndex={0} aria-label="The first objects">{p.members.slice(0, 20).map(m => <li key={m.id}><Id id={m.id} most={44} />{m.state && <State of={m.state} />}</li>)}{p.total > 20 && <li class="muted">and {number(p.total - Math.min(20, p.members.length))} more</li>}</ul>}
   </div>;
@@ -100,36 +100,6 @@ export function DateFilter({ name, label }: { name: string; label: string }) {
   const at = params.value.get(name) ?? "";
   const local = at && !Number.isNaN(Date.parse(at)) ? new Date(Date.parse(at) - new Date(at).getTimezoneOffset() * 60000).toISOString().slice(0, 16) : "";
   return <input type="datetime-local" aria-label={label} title={label} value={local} onChange={e => setParams({ [name]: e.currentTarget.value ? new Date(e.currentTarget.value).toISOString() : "" })} />;
-}
-
-/** Diff shows two documents as lines that were removed and added. */
-export function Diff({ before, after, label }: { before: unknown; after: unknown; label: string }) {
-  const a = lines(before), b = lines(after);
-  const changed = difference(a, b);
-  return <pre class="json diff" tabIndex={0} role="region" aria-label={label}>{changed.map(([sign, text], i) => <span key={i} class={sign === "+" ? "add" : sign === "-" ? "del" : ""}>{sign === "+" ? "+ " : sign === "-" ? "− " : "  "}{text}{"\n"}</span>)}</pre>;
-}
-
-const lines = (v: unknown): string[] => (v === undefined || v === null ? [] : JSON.stringify(v, null, 2).split("\n"));
-
-/** difference compares lines by their longest common subsequence; of very long documents, only the ends that are equal. */
-function difference(a: string[], b: string[]): ["+" | "-" | " ", string][] {
-  const same = (x: string, y: string) => x === y || x.replace(/,$/, "") === y.replace(/,$/, ""); // the comma after a line is no difference
-  let head = 0, tail = 0;
-  while (head < a.length && head < b.length && same(a[head], b[head])) head++;
-  while (tail < a.length - head && tail < b.length - head && same(a[a.length - 1 - tail], b[b.length - 1 - tail])) tail++;
-  const x = a.slice(head, a.length - tail), y = b.slice(head, b.length - tail);
-  const middle: ["+" | "-" | " ", string][] = [];
-  if (x.length * y.length > 250_000) middle.push(...x.map(t => ["-", t] as ["-", string]), ...y.map(t => ["+", t] as ["+", string]));
-  else {
-    const best = Array.from({ length: x.length + 1 }, () => new Uint32Array(y.length + 1));
-    for (let i = x.length - 1; i >= 0; i--) for (let k = y.length - 1; k >= 0; k--) best[i][k] = same(x[i], y[k]) ? best[i + 1][k + 1] + 1 : Math.max(best[i + 1][k], best[i][k + 1]);
-    for (let i = 0, k = 0; i < x.length || k < y.length;) {
-      if (i < x.length && k < y.length && same(x[i], y[k])) { middle.push([" ", y[k]]); i++; k++; }
-      else if (k >= y.length || (i < x.length && best[i + 1][k] >= best[i][k + 1])) middle.push(["-", x[i++]]);
-      else middle.push(["+", y[k++]]);
-    }
-  }
-  return [...b.slice(0, head).map(t => [" ", t] as [" ", string]), ...middle, ...b.slice(b.length - tail).map(t => [" ", t] as [" ", string])];
 }
 
 /** Missing is shown beside a list if it has no such row. */

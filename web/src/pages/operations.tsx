@@ -25,6 +25,7 @@ function bulk(kind: "release" | "withdraw" | "resolve", ids?: string[], done?: (
   if (kind === "resolve") {
     startBulk({ title: "Resolve uncertain operations", label: "Resolve", danger: true, done, body: "One answer for every effect whose outcome is unknown. Look into the other system first.",
       fields: [...scope, { name: "happened", label: "The unknown effects", kind: "select", required: true, options: [{ value: "", label: "choose" }, { value: "false", label: "did not happen" }, { value: "true", label: "happened" }] }, outcomes],
+      said: b => <p>The unknown effects <strong>{b.happened ? "happened" : "did not happen"}</strong>; outcome: {b.outcome ?? "none, continue"}.</p>,
       make: v => ({ action: "operation.resolve", ...of(v), happened: v.happened === "true", outcome: v.outcome }) });
     return;
   }

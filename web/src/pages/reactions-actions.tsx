@@ -1,10 +1,11 @@
 // What can be done to reactions and their positions.
-import type { Event, NewBulk, Position, Reaction, StartedBulk } from "../api.gen";
-import { act, get, p, query, Refused } from "../core/api";
+import type { Event, NewBulk, Position, Reaction } from "../api.gen";
+import { get, p, query, Refused } from "../core/api";
 import { number, plural, sentence } from "../core/format";
 import { go, to } from "../core/router";
 import { Notice } from "../ui/basic";
 import { ask, quick, toast, type Field } from "../ui/dialog";
+import { startBulk } from "./operate-part";
 
 const reaction = (name: string, what: string) => p`/reactions/${name}/${what}`;
 
@@ -47,19 +48,10 @@ export async function reset(name: string, streams?: string[]): Promise<void> {
 export const pattern = (names: string[]) => "^(" + names.map(n => n.replace(/[\\^$.*+?()[\]{}|]/g, "\\$&")).join("|") + ")$";
 
 /** bulk asks the API what an action would touch, and then whether to do it. */
-export async function bulk(action: "reaction.unblock" | "reaction.skip", what: Pick<NewBulk, "ids" | "filter">, done?: () => void): Promise<void> {
-  const body: NewBulk = { action, ...what }, verb = action === "reaction.unblock" ? "Unblock" : "Skip";
-  try {
-    const { preview } = await act<StartedBulk>("POST", "/bulk", { ...body, dryRun: true });
-    if (!preview || preview.total === 0) { toast("No position can be changed: none of them is blocked.", "waiting"); return; }
-    ask({
-      title: `${verb} ${plural(preview.total, "blocked stream")}`, label: verb, danger: action === "reaction.skip", touches: preview.total, method: "POST", path: "/bulk", send: () => body,
-      body: <><p>{action === "reaction.unblock" ? "Each of them tries its event again." : "Each of them leaves out the event that blocks it, for good."} It runs in the background; those that are refused are listed.</p>
-        <ul class="members">{preview.members.slice(0, 10).map(m => <li key={m.id} class="mono clip" title={m.id}>{m.id}</li>)}{preview.total > 10 && <li class="muted">and {number(preview.total - 10)} more</li>}</ul>
-        {preview.refusedTotal > 0 && <Notice tone="waiting"><p>{plural(preview.refusedTotal, "position")} would be refused now.</p></Notice>}</>,
-      said: "Started.", done: (r: StartedBulk) => { done?.(); if (r.bulk) toast(<>{verb}: started.</>, "active", { href: to.bulk(r.bulk.id), label: "Show its progress" }); },
-    });
-  } catch (e) { refused(e); }
+export function bulk(action: "reaction.unblock" | "reaction.skip", what: Pick<NewBulk, "ids" | "filter">, done?: () => void): void {
+  const skip = action === "reaction.skip";
+  startBulk({ title: skip ? "Skip the events of blocked streams" : "Unblock streams", label: skip ? "Skip the events of" : "Unblock", danger: skip, make: () => ({ action, ...what }), done,
+    said: () => <p>{skip ? "Each of them leaves out the event that blocks it, for good." : "Each of them tries its event again."}</p> });
 }
 
 /** define asks for the definition of a reaction, a new one or one that exists. */

@@ -1,9 +1,9 @@
 // Runs: the list, actions on many, and the run that is open beside it.
 import { useEffect } from "preact/hooks";
-import type { BulkFilter, BulkPreview, Definition, ListDefinition, ListRun, Run } from "../api.gen";
-import { call, get, may, query, Refused } from "../core/api";
+import type { BulkFilter, Definition, ListDefinition, ListRun, Run } from "../api.gen";
+import { get, may, query, Refused } from "../core/api";
 import { useGet, usePages } from "../core/data";
-import { number, plural, sentence } from "../core/format";
+import { sentence } from "../core/format";
 import { about } from "../core/live";
 import { go, params, segments, to } from "../core/router";
 import { Button, Empty, Icon, Id, State, Time, useTitle } from "../ui/basic";
@@ -12,6 +12,7 @@ import { Choice, Range, Search, since } from "../ui/filter";
 import { offer } from "../ui/palette";
 import { Split, Table } from "../ui/table";
 import { RunDetail } from "./runs-detail";
+import { startBulk } from "./operate-part";
 import { ClearFilters, options, Shown } from "./work-part";
 
 const statuses = ["PENDING", "RUNNING", "WAITING", "PAUSED", "COMPLETED", "FAILED", "CANCELLED"];
@@ -80,38 +81,13 @@ async function matching(name: Command, f: Record<string, string | null | undefin
       next = page.next;
     } while (next && ids.length <= 1000);
     if (ids.length > 1000) { toast("More than 1,000 runs match. Choose a narrower filter.", "danger"); return; }
-    if (!ids.length) { toast(`No run that matches the filter can be ${past[name]}.`, "waiting"); return; }
+    if (!ids.length) { toast("No run that matches the filter permits this action.", "waiting"); return; }
     return bulk(name, { ids });
   } catch (e) {
     toast(<>{sentence((e as Refused).message)} <code>{(e as Refused).code}</code></>, "danger");
   }
 }
 
-const past: Record<Command, string> = { retry: "retried", cancel: "cancelled", pause: "paused", resume: "resumed" };
-
 /** bulk first asks what the action would touch, and then the person. */
-async function bulk(name: Command, which: { ids?: string[]; filter?: BulkFilter }, clear?: () => void): Promise<void> {
-  const body = { action: "run." + name, ...which };
-  let found: BulkPreview;
-  try {
-    found = (await call<{ preview: BulkPreview }>("/bulk", { method: "POST", body: { ...body, dryRun: true } })).preview;
-  } catch (e) {
-    toast(<>{sentence((e as Refused).message)} <code>{(e as Refused).code}</code></>, "danger");
-    return;
-  }
-  if (found.total === 0) {
-    toast(found.refusedTotal ? <>None of the {plural(found.refusedTotal, "run")} can be {past[name]}: {found.refused[0]?.message}</> : `No run can be ${past[name]}.`, "waiting");
-    return;
-  }
-  const label = `${sentence(name)} ${plural(found.total, "run")}`;
-  ask({ title: label, label, danger: name === "cancel", touches: found.total, method: "POST", path: "/bulk", send: () => body,
-    body: <div class="stack tight">
-      <p>{plural(found.total, "run")} will be {past[name]}, in the background. Each is changed under its own guard.{name === "cancel" && " Completed work is not undone; a step in flight ends first."}</p>
-      <Names of={found.members.map(m => m.id)} total={found.total} />
-      {found.refusedTotal > 0 && <><p class="tone tone-waiting row"><Icon name="warning" />{plural(found.refusedTotal, "run is", "runs are")} left out:</p>
-        <ul>{found.refused.slice(0, 5).map(m => <li key={m.id}><Id id={m.id} /> <span class="muted">{m.message}</span></li>)}{found.refusedTotal > 5 && <li class="muted">and {number(found.refusedTotal - 5)} more</li>}</ul></>}
-    </div>,
-    said: "Started.", done: r => { clear?.(); if (r.bulk) toast("The bulk action is under way.", "active", { href: to.bulk(r.bulk.id), label: "Follow it" }); } });
-}
-
-const Names = ({ of, total }: { of: string[]; total: number }) => <p class="mono muted">{of.slice(0, 5).map(id => id.slice(0, 12) + "…" + id.slice(-6)).join(", ")}{total > 5 && ` and ${number(total - 5)} more`}</p>;
+const bulk = (name: Command, which: { ids?: string[]; filter?: BulkFilter }, clear?: () => void) => startBulk({ title: `${sentence(name)} runs`, label: sentence(name), danger: name === "cancel", make: () => ({ action: `run.${name}`, ...which }), done: clear,
+  said: () => name === "cancel" && <p>Completed work is not undone; a step in flight ends first.</p> });

@@ -13,7 +13,7 @@ import { Search } from "../ui/filter";
 import { offer } from "../ui/palette";
 import { Detail } from "../ui/shell";
 import { Split, Table } from "../ui/table";
-import { Difference } from "./scopes-part";
+import { Difference } from "../ui/diff";
 import { brief, Missing, Shown, useOwnParams } from "./work-part";
 
 export function Scopes() {

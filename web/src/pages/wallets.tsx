@@ -2,7 +2,7 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import type { Audit, LedgerEntry, Wallet } from "../api.gen";
-import { get, may, mayCall, newKey, p, Refused } from "../core/api";
+import { get, may, mayCall, p, Refused } from "../core/api";
 import { useGet, usePages } from "../core/data";
 import { absolute, number, plural, relative, sentence } from "../core/format";
 import { useKeys } from "../core/keyboard";

@@ -10,8 +10,9 @@ import { about, lastState, topic } from "../core/live";
 import type { LiveChange } from "../api.gen";
 import { params, segments, setParams, to } from "../core/router";
 import { Button, Empty, Icon, type IconName, Json, Notice, Panel, Time, type Tone } from "../ui/basic";
-import { ask, curlEntry, Menu, quick } from "../ui/dialog";
+import { curlEntry, Menu } from "../ui/dialog";
 import { Table } from "../ui/table";
+import { confirm } from "./inbox";
 
 /** Shown says how many rows a list has. */
 export function Shown({ rows, one, many = one + "s" }: { rows: Rows<any>; one: string; many?: string }) {
@@ -43,16 +44,12 @@ export function useInboxEntries(fits: (i: InboxItem) => boolean): InboxItem[] {
   return lastState().inbox?.items.filter(fits) ?? [];
 }
 
-/** Actions that only try again, or that are safe to repeat, are sent at once, as in the inbox. */
-const trivial = /\/(unblock|retry|maintenance)$/;
-
 /** Why says in one sentence why something is where it is, with the actions of its inbox entry. */
 export function Why({ tone, icon, text, entry, children }: { tone: Tone; icon: IconName; text: ComponentChildren; entry?: InboxItem; children?: ComponentChildren }) {
   const actions = entry ? [entry.action, ...entry.others].filter(a => a.method && mayCall(a.method, a.route!)) : [];
-  const confirm = (a: (typeof actions)[number], danger: boolean) => !danger && trivial.test(a.route!) ? void quick(a.method!, a.route!, a.body ?? {}, a.label + ": done.") : ask({ title: a.label, body: <p>{entry!.reason}</p>, label: "Confirm", danger, method: a.method!, path: a.route!.replace(/^\/api\/v1/, ""), send: () => a.body ?? {} });
   return <Notice tone={tone} icon={icon}><div class="why"><p>{text}</p>{children}
-    {actions.slice(0, 1).map(a => <Button key={a.label} class="primary" onClick={() => confirm(a, false)}>{a.label}</Button>)}
-    {actions.length > 0 && <Menu label="Other answers" entries={[...actions.slice(1).map(a => ({ label: a.label, run: () => confirm(a, true) })), curlEntry(actions[0].method!, actions[0].route!, actions[0].body)]} />}
+    {actions.slice(0, 1).map(a => <Button key={a.label} class="primary" onClick={() => confirm(entry!, a, true)}>{a.label}</Button>)}
+    {actions.length > 0 && <Menu label="Other answers" entries={[...actions.slice(1).map(a => ({ label: a.label, run: () => confirm(entry!, a) })), curlEntry(actions[0].method!, actions[0].route!, actions[0].body)]} />}
   </div></Notice>;
 }
 

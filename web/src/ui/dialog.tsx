@@ -1,5 +1,5 @@
-// Dialogs, menus and messages. A dialog that changes something takes one idempotency key when it opens, so that a double
-// click, or a repetition after a lost response, is the same action.
+// Dialogs, menus and messages. A request whose outcome is not known keeps its idempotency key, so that a double click, or a
+// repetition after a lost response, is the same action.
 import { signal } from "@preact/signals";
 import { type ComponentChildren } from "preact";
 import { useEffect, useId, useRef, useState } from "preact/hooks";
@@ -116,6 +116,14 @@ export function Dialogs() {
   return <>{a && <AskDialog key={a.n} ask={a.ask} close={() => (asking.value = null)} />}<Toasts /></>;
 }
 
+const instead = "Send the request with curl or the command line.";
+
+/** exact reports whether a document has only numbers that the browser has not rounded: the API keeps numbers as they are written. */
+function exact(v: unknown): boolean {
+  if (typeof v === "number") return !Number.isInteger(v) || Number.isSafeInteger(v);
+  return !v || typeof v !== "object" || Object.values(v).every(exact);
+}
+
 function parse(fields: Field[], raw: Record<string, string | boolean>): { values: Values; wrong?: string } {
   const values: Values = {};
   for (const f of fields) {
@@ -126,8 +134,10 @@ function parse(fields: Field[], raw: Record<string, string | boolean>): { values
     if (f.kind === "number") {
       if (!/^-?\d+(\.\d+)?$/.test(text)) return { values, wrong: `${f.label} must be a number.` };
       values[f.name] = Number(text);
+      if (!exact(values[f.name])) return { values, wrong: `${f.label} is too large for this page. ${instead}` };
     } else if (f.kind === "json") {
       try { values[f.name] = JSON.parse(text); } catch (e) { return { values, wrong: `${f.label} is not JSON: ${(e as Error).message}` }; }
+      if (!exact(values[f.name])) return { values, wrong: `${f.label} has an integer beyond 2^53, which a browser rounds. ${instead}` };
     } else values[f.name] = text;
   }
   return { values };
