@@ -177,7 +177,9 @@ func (w *world) engine(parts ...holdfast.Part) *holdfast.Engine {
 
 func (w *world) engineWith(c holdfast.Config, parts ...holdfast.Part) *holdfast.Engine {
 	w.t.Helper()
-	c.Log = slog.New(slog.NewTextHandler(io.Discard, nil))
+	if c.Log == nil {
+		c.Log = slog.New(slog.NewTextHandler(io.Discard, nil))
+	}
 	e, err := holdfast.Open(context.Background(), databaseAt(w.db), c, parts...)
 	if err != nil {
 		w.t.Fatalf("open: %v", err)
