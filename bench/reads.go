@@ -30,25 +30,27 @@ import (
 
 const (
 	readsGoal  = 100 * time.Millisecond // for the 95th percentile
+	readsMost  = 300 * time.Millisecond // for each request
 	readsCalls = 40                     // of each route
 )
 
 // reads are the requests. A route may have several, with filters that match rows at the end of a list, or none.
 var reads = []string{
-	"approvals", "approvals/{approval}", "audit", "audit?action=key.create",
+	"approvals", "approvals?status=expired", "approvals?status=approved", "approvals/{approval}", "audit", "audit?action=key.create",
 	"batches", "batches?backward=true", "batches?status=CANCELLED", "batches/b", "batches/b/events", "batches/b/items", "bulk", "bulk/{bulk}", "bulk/{bulk}/members", "claims",
 	"events", "events?limit=1000", "events/search?name=none", "events/search?name=none&backward=true", "feed", "feed?limit=1000", "handlers", "handlers/Do",
 	"inbox", "inbox/counts", "keys", "keys/{key}",
 	"lifecycles", "lifecycles/invoice", "lifecycles/invoice/counts", "lifecycles/invoice/diagram", "lifecycles/invoice/entities", "lifecycles/invoice/entities?status=gone",
-	"lifecycles/invoice/entities/{entity}",
+	"lifecycles/invoice/entities?updatedSince=2126-01-01T00:00:00Z", "lifecycles/invoice/entities/{entity}", "lifecycles/invoice/entities/{entity}?at=0",
+	"lifecycles/invoice/entities/{entity}/attempts", "lifecycles/invoice/entities/{entity}/history", "lifecycles/invoice/entities/{entity}/timeline",
 	"live?watch=inbox", "live?watch=overview", "live?watch=lifecycle:invoice,operations,runs,streams",
 	"nodes", "operations", "operations?state=due", "operations?handler=Do", "operations/{operation}", "overview", "races", "rates",
 	"reactions", "reactions/r", "reactions/r/streams", "reactions/r/streams?blocked=true", "requests?operation=none", "requests/kbatches",
-	"scopes", "scopes/user", "scopes/user/u", "search?q=m-", "search?q=none",
+	"scopes", "scopes/user", "scopes/user/u", "scopes/user/u?at=0", "search?q=m-", "search?q={entity}", "search?q={run}", "search?q=copy-", "search?q=none",
 	"streams", "streams?prefix=n", "streams/s-5", "streams/s-5/events", "streams/$entity%2Finvoice%2F{entity}/events", "timeline?stream=$entity/invoice/{entity}", "timeline?stream=$run/{run}",
 	"wallets", "wallets/w", "wallets/w/audit", "wallets/w/ledger", "webhooks", "webhooks/{webhook}",
 	"workflow-definitions", "workflow-definitions/{definition}", "workflow-definitions/{definition}/diagram",
-	"workflow-runs", "workflow-runs?status=CANCELLED", "workflow-runs?status=COMPLETED&handler=none", "workflow-runs/{run}", "workflow-runs/{run}/events", "workflow-runs/{run}/steps", "workspaces",
+	"workflow-runs", "workflow-runs?status=CANCELLED", "workflow-runs?status=FAILED", "workflow-runs?key=copy-5", "workflow-runs?step=none", "workflow-runs?since=2126-01-01T00:00:00Z", "workflow-runs?until=2001-01-01T00:00:00Z", "workflow-runs?status=COMPLETED&handler=none", "workflow-runs/{run}", "workflow-runs/{run}/events", "workflow-runs/{run}/steps", "workspaces",
 }
 
 // measureReads prints the latencies on both databases.
@@ -233,8 +235,8 @@ func (k *copier) fill(ctx context.Context, names map[string]string, rows int) er
 // measure prints the latencies of all requests, the slowest first.
 func (r *reader) measure(ctx context.Context, store string) error {
 	type line struct {
-		path     string
-		p50, p95 time.Duration
+		path          string
+		p50, p95, max time.Duration
 	}
 	var all []line
 	for _, path := range reads {
@@ -254,22 +256,25 @@ func (r *reader) measure(ctx context.Context, store string) error {
 		}
 		if len(took) > 0 {
 			slices.Sort(took)
-			all = append(all, line{path, took[len(took)/2], took[len(took)*95/100]})
+			all = append(all, line{path, took[len(took)/2], took[len(took)*95/100], took[len(took)-1]})
 		}
 	}
 	slices.SortFunc(all, func(a, b line) int { return int(b.p95 - a.p95) })
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
-	over := 0
+	over, slow := 0, 0
 	for _, l := range all {
 		if l.p95 > readsGoal {
 			over++
 		}
-		fmt.Fprintf(w, "%s\tGET %s\tp50 %.1f ms\tp95 %.1f ms\n", store, l.path, l.p50.Seconds()*1000, l.p95.Seconds()*1000)
+		if l.max > readsMost {
+			slow++
+		}
+		fmt.Fprintf(w, "%s\tGET %s\tp50 %.1f ms\tp95 %.1f ms\tmax %.1f ms\n", store, l.path, l.p50.Seconds()*1000, l.p95.Seconds()*1000, l.max.Seconds()*1000)
 	}
 	if err := w.Flush(); err != nil {
 		return err
 	}
-	fmt.Printf("%s/reads: %d of %d requests have a p95 of more than %s\n", store, over, len(all), readsGoal)
+	fmt.Printf("%s/reads: of %d requests, %d have a p95 of more than %s, and %d a maximum of more than %s\n", store, len(all), over, readsGoal, slow, readsMost)
 	return r.missing(ctx)
 }
 

@@ -20,7 +20,13 @@ const SearchScan = 3
 // SearchedRows is how many rows a page of a search reads in tests.
 const SearchedRows = maxRowSearches * SearchScan
 
-func init() { store.SearchScan = SearchScan }
+func init() { store.SearchScan, searchTime = SearchScan, time.Hour }
+
+// SearchFor sets how long a page of a search may take, and returns what it was.
+func SearchFor(d time.Duration) (was time.Duration) {
+	was, searchTime = searchTime, d
+	return was
+}
 
 // On returns an API of an engine that is open already.
 func On(hf *holdfast.Engine, o Options) *API {

@@ -284,6 +284,49 @@ func TestRunsAndBatchesAreSearched(t *testing.T) {
 	})
 }
 
+// TestASearchEndsInTime verifies that a page of a search that takes too long runs no further statement, and that the next page continues.
+func TestASearchEndsInTime(t *testing.T) {
+	eachTestAPI(t, elsewhere, func(t *testing.T, d *testAPI) {
+		d.jobs(wire.PutHandler{Kind: "worker", Safety: "journaled"})
+		const jobs = 3 * httpapi.SearchScan
+		for i := range jobs {
+			d.want(d.ask("POST", "lifecycles/job/entities", wire.NewEntity{ID: new(fmt.Sprint("x", i))}, nil), 201, "")
+			d.want(d.ask("POST", fmt.Sprintf("lifecycles/job/entities/x%d/steps/do?waitMs=0", i), wire.Fire{Requester: "admin"}, nil), 202, "")
+		}
+		var many []string
+		for range 3000 {
+			many = append(many, `{"name":"x"}`)
+		}
+		for i := range 3 {
+			d.want(d.ask("POST", "streams/long/events", `{"events":[`+strings.Join(many[i*1000:(i+1)*1000], ",")+`]}`, nil), 201, "")
+		}
+		d.numbered(3000)
+		defer httpapi.SearchFor(httpapi.SearchFor(0))
+		for path, statements := range map[string]int{
+			"lifecycles/job/entities?status=none": (jobs + 1 + httpapi.SearchScan - 1) / httpapi.SearchScan,
+			"operations?handler=none&limit=3":     jobs / 3,
+			"events/search?name=none&stream=long": 3,
+			"events/search?name=none":             3,
+		} {
+			pages := 0
+			for next := ""; ; pages++ {
+				var l wire.List[map[string]any]
+				d.want(d.ask("GET", path+next, nil, &l), 200, "")
+				if len(l.Items) > 0 {
+					t.Errorf("%s: got %+v", path, l.Items)
+				}
+				if l.Next == nil {
+					break
+				}
+				next = "&cursor=" + *l.Next
+			}
+			if pages+1 < statements {
+				t.Errorf("%s: got %d pages, want one for each of %d statements", path, pages+1, statements)
+			}
+		}
+	})
+}
+
 // TestOperationsOfAHandler verifies the filter of operations by handler, in pages of any size.
 func TestOperationsOfAHandler(t *testing.T) {
 	eachTestAPI(t, elsewhere, func(t *testing.T, d *testAPI) {

@@ -45,7 +45,7 @@ func listOperations(c *call, in *listOperationsIn) (wire.List[wire.Operation], e
 	l := &operationList{call: c, page: p, handler: in.Handler}
 	for range maxRowSearches {
 		err = l.read(in.State)
-		if err != nil || in.Handler == "" || l.next == "" || len(l.all) >= p.limit || p.budget.Spent() {
+		if err != nil || in.Handler == "" || l.next == "" || len(l.all) >= p.limit || p.spent() {
 			break
 		}
 		l.page.after = l.next

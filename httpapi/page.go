@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/httpapi/internal/room"
+	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/wire"
 )
@@ -20,7 +21,11 @@ type page struct {
 	limit  int
 	after  string // the content of the cursor
 	budget *store.Budget
+	begun  time.Time
 }
+
+// spent reports whether a search ends its page, although it is not full.
+func (p page) spent() bool { return p.budget.Spent() || clock.Since(p.begun) > searchTime }
 
 // paged are the query parameters of a list.
 type paged struct {
@@ -30,7 +35,7 @@ type paged struct {
 
 // page parses limit and cursor.
 func (c *call) page(from paged) (page, error) {
-	p := page{limit: 100, budget: store.NewBudget(room.SmallBytes)}
+	p := page{limit: 100, budget: store.NewBudget(room.SmallBytes), begun: clock.Now()}
 	c.budget, c.grown = p.budget, false
 	if limit := from.Limit; limit != nil {
 		if *limit < 1 || *limit > 1000 {
@@ -153,6 +158,10 @@ const (
 	maxRowSearches  = 10
 )
 
+// searchTime is how long a page of a search may take before it runs no further statement: these numbers of rows take longer on a
+// busy database.
+var searchTime = 50 * time.Millisecond
+
 // search is [list] for a search in the database ([store.Found]): a page may be short, or even empty, and still have a next.
 func search[T, W any](c *call, from paged, read func(ctx context.Context, after string, limit int) ([]store.Found[T], error), show func(T) W, key func(T) string) (wire.List[W], error) {
 	p, err := c.page(from)
@@ -178,7 +187,7 @@ func search[T, W any](c *call, from paged, read func(ctx context.Context, after 
 		if err := c.grow(p, len(all), p.after == ""); err != nil {
 			return wire.List[W]{}, err
 		}
-		if p.after == "" || len(all) >= p.limit || p.budget.Spent() {
+		if p.after == "" || len(all) >= p.limit || p.spent() {
 			break
 		}
 	}

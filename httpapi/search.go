@@ -163,7 +163,7 @@ func searchEvents(c *call, in *searchEventsIn) (wire.List[wire.Event], error) {
 		if err := c.grow(p, len(all), next == ""); err != nil {
 			return none, err
 		}
-		if next == "" || len(all) >= p.limit || p.budget.Spent() {
+		if next == "" || len(all) >= p.limit || p.spent() {
 			break
 		}
 		if a.From, err = strconv.ParseInt(next, 10, 64); err != nil {

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/httpapi/internal/shapes"
@@ -87,8 +88,18 @@ func readTimeline(c *call, in *timelineIn) (wire.List[wire.TimelineEntry], error
 	return c.timeline(in.paged, in.Stream)
 }
 
+// flushPatience is how long a list of refusals waits for those that this node is writing.
+const flushPatience = time.Second
+
+// flushRefusals writes the refusals of this node first, so that a caller sees its own.
+func (c *call) flushRefusals() {
+	ctx, cancel := context.WithTimeout(c.ctx(), flushPatience)
+	defer cancel()
+	c.api.engine.Refusals().Flush(ctx)
+}
+
 func (c *call) timeline(from paged, stream string) (wire.List[wire.TimelineEntry], error) {
-	c.api.engine.Refusals().Flush()
+	c.flushRefusals()
 	return list(c, from, func(ctx context.Context, after string, limit int) ([]timeline.Entry, error) {
 		place, err := timelinePlace(after)
 		if err != nil {
@@ -121,7 +132,7 @@ func listRaces(c *call, in *paged) (wire.List[wire.Race], error) {
 	if err != nil {
 		return wire.List[wire.Race]{}, err
 	}
-	c.api.engine.Refusals().Flush()
+	c.flushRefusals()
 	found, next, err := timeline.Races(p.budget.In(c.ctx()), c.doer(), p.after, p.limit)
 	all := make([]wire.Race, len(found))
 	for i, r := range found {

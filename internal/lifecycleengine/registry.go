@@ -224,6 +224,6 @@ func Refused(e *engine.Engine) int64 { return registryOf(e).refused.Load() }
 // Refusals returns refused writes to an entity, the latest first, beginning before the given one; nil is the
 // latest. Those of this node are included, even if they have just been refused.
 func (l *Lifecycle) Refusals(ctx context.Context, e *engine.Engine, id string, before *refusals.Refusal, limit int) ([]refusals.Refusal, error) {
-	e.Refusals().Flush()
+	e.Refusals().Flush(ctx)
 	return refusals.List(ctx, e, entities.Stream(l.Name(), id), before, limit)
 }

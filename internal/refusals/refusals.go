@@ -93,7 +93,8 @@ type noted struct {
 	Detail    json.RawMessage `json:"d"`
 	Age       int64           `json:"t"` // in ms, when it is sent
 
-	seen time.Time
+	seen  time.Time
+	first int64 // the number of the first refusal that it stands for
 }
 
 type listArgs struct {
@@ -167,7 +168,10 @@ type Log struct {
 	count   int // in waiting
 	tenants map[string]*tenant
 	counts  map[Counted]int64
-	writing chan struct{} // closed when nothing waits any more; nil while nothing is being written
+	noted   int64         // number of the last refusal that was noted
+	writing bool          // there is a goroutine that writes
+	page    []noted       // which it writes now
+	written chan struct{} // closed, and replaced, when a page is written
 	closed  bool
 }
 
@@ -184,7 +188,7 @@ type logKey struct{}
 // NewLog returns the log of an engine. Capabilities find it through the doers of the engine.
 func NewLog(d store.Doer, node string) *Log {
 	return store.DirectoryOf(d).Shared(logKey{}, func() any {
-		return &Log{d: d, node: node, waiting: make(map[int16][]noted), tenants: make(map[string]*tenant), counts: make(map[Counted]int64)}
+		return &Log{d: d, node: node, waiting: make(map[int16][]noted), tenants: make(map[string]*tenant), counts: make(map[Counted]int64), written: make(chan struct{})}
 	}).(*Log)
 }
 
@@ -251,9 +255,11 @@ func (l *Log) add(shard int16, n noted, code fault.Code) {
 	if l.closed {
 		return
 	}
+	l.noted++
+	n.first = l.noted
 	who := l.tenant(n.Workspace, shard)
 	if who.skipped != nil {
-		n.StandsFor += who.skipped.StandsFor
+		n.StandsFor, n.first = n.StandsFor+who.skipped.StandsFor, who.skipped.first
 	}
 	if l.count < room && who.limit.Allow() {
 		who.skipped = nil
@@ -262,8 +268,8 @@ func (l *Log) add(shard int16, n noted, code fault.Code) {
 	} else {
 		who.skipped = &n
 	}
-	if l.writing == nil {
-		l.writing = make(chan struct{})
+	if !l.writing {
+		l.writing = true
 		go l.write()
 	}
 }
@@ -293,6 +299,11 @@ func (l *Log) write() {
 			continue
 		}
 		l.record(store.Partition{Shard: shard}, some)
+		l.mu.Lock()
+		l.page = nil
+		close(l.written)
+		l.written = make(chan struct{})
+		l.mu.Unlock()
 	}
 }
 
@@ -311,7 +322,7 @@ func (l *Log) record(at store.Partition, some []noted) {
 	}
 }
 
-// next returns a page to write; last reports that nothing is waiting.
+// next takes a page to write; last reports that nothing is waiting.
 func (l *Log) next() (shard int16, some []noted, last bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -320,9 +331,9 @@ func (l *Log) next() (shard int16, some []noted, last bool) {
 			continue
 		}
 		n := min(len(all), page)
-		l.waiting[shard] = all[n:]
+		l.waiting[shard], l.page = all[n:], all[:n]
 		l.count -= n
-		return shard, all[:n], false
+		return shard, l.page, false
 	}
 	skipped := false
 	for _, who := range l.tenants {
@@ -330,28 +341,55 @@ func (l *Log) next() (shard int16, some []noted, last bool) {
 			continue
 		}
 		if l.closed || who.limit.Allow() {
-			n := *who.skipped
+			l.page = []noted{*who.skipped}
 			who.skipped = nil
-			return who.shard, []noted{n}, false
+			return who.shard, l.page, false
 		}
 		skipped = true
 	}
 	if skipped {
 		return 0, nil, false
 	}
-	close(l.writing)
-	l.writing = nil
+	l.writing = false
 	return 0, nil, true
 }
 
-// Flush waits until the recorded refusals are written, or have failed to be.
-func (l *Log) Flush() {
+// Flush waits until the refusals that were noted before the call are written, or have failed to be, or until ctx ends. It does not wait
+// for those that are noted meanwhile, which may never end.
+func (l *Log) Flush(ctx context.Context) {
 	l.mu.Lock()
-	writing := l.writing
-	l.mu.Unlock()
-	if writing != nil {
-		<-writing
+	defer l.mu.Unlock()
+	for last := l.noted; l.oldest() <= last && ctx.Err() == nil; {
+		written := l.written
+		l.mu.Unlock()
+		select {
+		case <-written:
+		case <-ctx.Done():
+		}
+		l.mu.Lock()
 	}
+}
+
+// oldest returns the number of the oldest refusal that is not written. REQUIRES: mu
+func (l *Log) oldest() int64 {
+	first := int64(math.MaxInt64)
+	for _, all := range l.waiting {
+		first = min(first, oldestOf(all))
+	}
+	for _, who := range l.tenants {
+		if who.skipped != nil {
+			first = min(first, who.skipped.first)
+		}
+	}
+	return min(first, oldestOf(l.page))
+}
+
+func oldestOf(all []noted) int64 {
+	first := int64(math.MaxInt64)
+	for i := range all {
+		first = min(first, all[i].first)
+	}
+	return first
 }
 
 // Close writes what is waiting. Later refusals are not recorded.
@@ -359,7 +397,7 @@ func (l *Log) Close() {
 	l.mu.Lock()
 	l.closed = true
 	l.mu.Unlock()
-	l.Flush()
+	l.Flush(context.Background())
 }
 
 // Counted is what refusals are counted by: the kind of the object and the code.

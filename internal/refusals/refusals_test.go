@@ -5,6 +5,8 @@ import (
 	"errors"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -64,7 +66,7 @@ func TestARefusalIsRecordedWhole(t *testing.T) {
 		for _, other := range []error{nil, errors.New("down"), fault.New(fault.NotFound, "missing"), fault.New(fault.Validation, "bad")} {
 			_ = refusals.Note(ctx, engine.Of(e), refusals.Try{Stream: "s"}, other)
 		}
-		engine.Of(e).Refusals().Flush()
+		engine.Of(e).Refusals().Flush(t.Context())
 		all := recent(t, ctx, e)
 		if len(all) != 3 {
 			t.Fatalf("got %d refusals, want 3: %+v", len(all), all)
@@ -99,7 +101,7 @@ func TestRefusalsAreSampled(t *testing.T) {
 		for i := range refusals.Burst {
 			note(loud, strconv.Itoa(i), "")
 		}
-		engine.Of(e).Refusals().Flush()
+		engine.Of(e).Refusals().Flush(t.Context())
 		if n := len(recent(t, loud, e)); n != refusals.Burst {
 			t.Errorf("%d of %d refusals are recorded", n, refusals.Burst)
 		}
@@ -107,7 +109,7 @@ func TestRefusalsAreSampled(t *testing.T) {
 			note(loud, strconv.Itoa(i), "")
 		}
 		note(quiet, "q", strings.Repeat("x", 1<<20))
-		engine.Of(e).Refusals().Flush()
+		engine.Of(e).Refusals().Flush(t.Context())
 		all, stands := recent(t, loud, e), int64(0)
 		for _, r := range all {
 			stands += r.StandsFor
@@ -118,5 +120,50 @@ func TestRefusalsAreSampled(t *testing.T) {
 		if all := recent(t, quiet, e); len(all) != 1 || all[0].Detail["status"] != nil || all[0].Detail["truncated"] != true {
 			t.Errorf("the other workspace has %+v, want 1 refusal without its detail", all)
 		}
+	})
+}
+
+// Verifies that those who wait for the recorded refusals do not wait for later ones, however many there are, and that all refusals
+// that were noted before the call are then recorded, also by one that stands for them.
+func TestAFlushEndsWhileOthersAreRefused(t *testing.T) {
+	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
+		ctx := in(t, e, "w")
+		var noted atomic.Int64
+		note := func() {
+			noted.Add(1)
+			_ = refusals.Note(ctx, engine.Of(e), refusals.Try{Stream: "s", Action: "append"}, fault.New(fault.Concurrency, "moved"))
+		}
+		for range 2 * refusals.Burst {
+			note()
+		}
+		ended := make(chan struct{})
+		var callers sync.WaitGroup
+		callers.Go(func() {
+			for tick := time.NewTicker(time.Millisecond); ; note() { // ten times as many as are recorded
+				select {
+				case <-ended:
+					tick.Stop()
+					return
+				case <-tick.C:
+				}
+			}
+		})
+		for range 3 {
+			before, patience := noted.Load(), time.AfterFunc(time.Minute, func() { panic("the flush does not end") })
+			engine.Of(e).Refusals().Flush(t.Context())
+			patience.Stop()
+			stands := int64(0)
+			for _, r := range recent(t, ctx, e) {
+				stands += r.StandsFor
+			}
+			if stands < before-1 { // the last may have been counted here and not yet noted
+				t.Errorf("the recorded refusals stand for %d, want at least %d", stands, before-1)
+			}
+		}
+		close(ended)
+		callers.Wait()
+		gone, cancel := context.WithCancel(ctx)
+		cancel()
+		engine.Of(e).Refusals().Flush(gone)
 	})
 }
