@@ -65,6 +65,7 @@ type grammar struct {
 	Inbox       inboxCommand       `cmd:"" help:"List what needs a person or is stuck."`
 	Overview    overviewCommand    `cmd:"" help:"Count what a workspace has."`
 	Nodes       nodesCommand       `cmd:"" help:"List the nodes that run on the database."`
+	Rates       ratesCommand       `cmd:"" help:"List what each node did in each minute, newest first."`
 	Bulk        bulkCommand        `cmd:"" help:"Act on many runs, streams of reactions or operations in the background: retry-runs, cancel-runs, pause-runs, resume-runs, unblock, skip, release, resolve, withdraw, list, show, members, cancel."`
 	Watch       watchCommand       `cmd:"" help:"Print what changes in a workspace, as it happens."`
 	Maintenance maintenanceCommand `cmd:"" help:"Run the background work of one node now."`

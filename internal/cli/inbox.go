@@ -48,18 +48,21 @@ func capped(n int64, more bool) string {
 
 type overviewCommand struct{ targetFlags }
 
+// counted prints a count by state. If there are more, only the first were counted.
+func counted(t *table, counts map[string]int64, more bool, before ...string) {
+	for _, state := range slices.Sorted(maps.Keys(counts)) {
+		n := number64(counts[state])
+		if more {
+			n += " of the first 10001"
+		}
+		t.add(append(slices.Clone(before), state, n)...)
+	}
+}
+
 func (c *overviewCommand) Run(ctx context.Context, d *connection) error {
 	o, err := d.GetOverview(ctx, d.raw())
 	t := &table{heads: []string{"WHAT", "STATE", "COUNT"}}
-	add := func(what string, counts map[string]int64, more bool) {
-		for _, state := range slices.Sorted(maps.Keys(counts)) {
-			n := number64(counts[state])
-			if more {
-				n += " of the first 10001"
-			}
-			t.add(what, state, n)
-		}
-	}
+	add := func(what string, counts map[string]int64, more bool) { counted(t, counts, more, what) }
 	tally := func(what string, x wire.Tally) { add(what, x.Counts, x.Capped) }
 	add("operations", o.Operations, false)
 	tally("entities", o.Entities)
@@ -103,6 +106,27 @@ func (c *nodesCommand) Run(ctx context.Context, d *connection) error {
 			serves = append(serves, strings.TrimSpace(s.Kind+" "+s.Name))
 		}
 		t.add(n.Name, n.Version, at(n.StartedAt), at(n.SeenAt), state, number64(int64(n.Pool.Busy))+"/"+number64(int64(n.Pool.Size)), strings.Join(serves, ", "))
+	}
+	return d.showList(t, l.Next, err)
+}
+
+type ratesCommand struct {
+	pageFlags
+	Minutes int64 `setting:"-" default:"60" help:"How many minutes to go back, at most 10080, a week."`
+}
+
+func (c *ratesCommand) Run(ctx context.Context, d *connection) error {
+	l, err := d.ListRatesPage(ctx, client.RateFilter{Minutes: &c.Minutes}, c.page(), d.raw())
+	t := &table{heads: []string{"MINUTE", "NODE", "COMMANDS", "REFUSED", "REQUESTS", "RUNS", "STEPS", "ITEMS", "REACTIONS", "LATENCY MS", "LAG MS"}}
+	measured := func(ms *int64) string {
+		if ms == nil {
+			return ""
+		}
+		return number64(*ms)
+	}
+	for _, r := range l.Items {
+		t.add(at(r.Minute), r.Node, number64(r.Commands), number64(r.Refusals), number64(r.Requests), number64(r.Runs), number64(r.Steps), number64(r.Items), number64(r.Reactions),
+			measured(r.LatencyMs), measured(r.LagMs))
 	}
 	return d.showList(t, l.Next, err)
 }

@@ -15,6 +15,7 @@ import (
 type lifecyclesCommand struct {
 	List    lifecyclesList    `cmd:"" help:"List the lifecycles of a workspace."`
 	Show    lifecyclesShow    `cmd:"" help:"Show the origin, the janitor and the lint warnings of a lifecycle."`
+	Counts  lifecyclesCounts  `cmd:"" help:"Count the entities of a lifecycle by status."`
 	Put     lifecyclesPut     `cmd:"" help:"Publish a lifecycle config."`
 	Diagram lifecyclesDiagram `cmd:"" help:"Draw a published lifecycle."`
 }
@@ -82,6 +83,18 @@ func (c *lifecyclesDiagram) Run(ctx context.Context, d *connection) error {
 type lifecyclesShow struct {
 	targetFlags
 	Name string `arg:"" help:"Lifecycle name."`
+}
+
+type lifecyclesCounts struct {
+	targetFlags
+	Name string `arg:"" help:"Lifecycle name."`
+}
+
+func (c *lifecyclesCounts) Run(ctx context.Context, d *connection) error {
+	n, err := d.CountEntities(ctx, c.Name, d.raw())
+	t := &table{heads: []string{"STATUS", "COUNT"}}
+	counted(t, n.Counts, n.Capped)
+	return d.show(t, err)
 }
 
 func (c *lifecyclesShow) Run(ctx context.Context, d *connection) error {
