@@ -868,6 +868,7 @@ func (c *Client) GetOverview(ctx context.Context, o ...Option) (wire.Overview, e
 }
 
 // CountEntities counts the entities of a lifecycle by status. Counts are exact up to 10,000.
+// Rows of your own tables are not counted.
 func (c *Client) CountEntities(ctx context.Context, lifecycle string, o ...Option) (wire.Tally, error) {
 	return do[wire.Tally](ctx, c, newRequest(http.MethodGet, nil, "lifecycles", lifecycle, "counts"), o)
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/holdfast-go/holdfast/batch"
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/inbox"
 	"github.com/holdfast-go/holdfast/internal/testkit"
@@ -67,18 +68,22 @@ func alertOf(kind inbox.Kind) string {
 	return "Holdfast" + strings.ToUpper(string(kind[:1])) + string(kind[1:])
 }
 
-// listed waits for the only entry of a kind, and checks it.
+// listed waits for the only entry of a kind, for at most 2 seconds after it was made, and checks it.
 func (d *testAPI) listed(kind inbox.Kind, subject, reason string) wire.InboxItem {
 	d.t.Helper()
 	var in []wire.InboxItem
+	begun := clock.Now()
 	testkit.Eventually(d.t, string(kind)+" is listed", func() bool { in = d.inbox(kind); return len(in) > 0 })
+	if took := clock.Since(begun); took > 2*time.Second {
+		d.t.Errorf("%s is listed after %s, want within 2 seconds", kind, took)
+	}
 	x := in[0]
 	if len(in) != 1 {
 		d.t.Fatalf("listed %+v, want one entry", in)
 	}
 	d.counted(kind, 1)
 	d.measured(kind, 1)
-	if x.Kind != string(kind) || !strings.Contains(x.Subject, subject) || !strings.Contains(x.Reason, reason) || !strings.HasSuffix(x.Reason, ".") || x.Since == nil || x.ID == "" || x.Action.Label == "" {
+	if x.Kind != string(kind) || !strings.Contains(x.Subject, subject) || !strings.Contains(x.Reason, reason) || !strings.ContainsAny(x.Reason[len(x.Reason)-1:], ".?") || x.Since == nil || x.ID == "" || x.Action.Label == "" {
 		d.t.Errorf("listed %+v, want subject %q and reason %q", x, subject, reason)
 	}
 	d.sees(x)
@@ -163,7 +168,7 @@ var inboxCases = []struct {
 	{inbox.PendingApproval, func(d *testAPI) {
 		d.define(`{"name":"ask","version":"1","steps":[{"name":"ok","type":"approval","prompt":"Pay 100?","requesters":["boss"],"timeoutMs":3600000}]}`)
 		d.start("ask@1", `{}`)
-	}, "/ok", `The run waits for a decision at step "ok": Pay 100?.`, "boss", true},
+	}, "/ok", `The run waits for a decision at step "ok": Pay 100?`, "boss", true},
 	{inbox.OverdueSignal, func(d *testAPI) {
 		d.define(`{"name":"hear","version":"1","steps":[{"name":"paid","type":"event","signal":"paid","timeoutMs":60000}]}`)
 		d.start("hear@1", `{}`)
@@ -182,6 +187,35 @@ var inboxCases = []struct {
 		d.one("Do")
 		d.advance(10 * time.Minute)
 	}, "job/j", "The lease of w1 on this operation of an entity is past its end, and no janitor has released it.", "w1", false},
+	{inbox.ExpiredLease, func(d *testAPI) {
+		d.worker("Pay", "idempotent")
+		d.define(oneTask("pay", "Pay"))
+		d.start("pay@1", `{}`)
+		d.one("Pay")
+		d.advance(10 * time.Minute)
+	}, "/do", "The lease of w1 on this step of a run is past its end", "w1", false},
+	{inbox.ExpiredLease, func(d *testAPI) {
+		d.worker("Print", "idempotent")
+		d.want(d.ask("PUT", "wallets/w", wire.PutWallet{AllowNegative: true}, nil), 200, "")
+		d.want(d.ask("POST", "batches", wire.NewBatch{ID: new("b"), Wallet: "w", Handler: "Print", Items: newItems(10, "a")}, nil), 201, "")
+		if got := d.claimItems("Print", 1); len(got) != 1 {
+			d.t.Fatalf("claimed %+v, want one item", got)
+		}
+		d.advance(10 * time.Minute)
+	}, "b/a", "The lease of w1 on this item of a batch is past its end", "w1", false},
+	{inbox.ExpiredLease, func(d *testAPI) {
+		d.worker("Mail", "idempotent")
+		d.want(d.ask("PUT", "reactions/mail", wire.PutReaction{Events: []string{"paid"}, Handler: "Mail"}, nil), 201, "")
+		d.want(d.ask("POST", "streams/o1/events", `{"events":[{"name":"paid"}]}`, nil), 201, "")
+		d.one("Mail")
+		d.advance(10 * time.Minute)
+	}, "mail/o1", "The lease of w1 on this delivery to a reaction is past its end", "w1", false},
+	{inbox.HeldUpRetention, func(d *testAPI) {
+		d.want(d.ask("POST", "streams/o1/events", `{"events":[{"name":"paid"},{"name":"paid"}]}`, nil), 201, "")
+		d.numbered(2)
+		d.want(d.ask("POST", "streams/o1/truncate", `{"before":1}`, nil), 200, "")
+		d.advance(2 * time.Hour)
+	}, "streams", `The removed events of 1 stream should have been deleted, beginning with "o1".`, "", false},
 	{inbox.HeldUpRetention, func(d *testAPI) {
 		d.define(`{"name":"short","version":"1","retentionMs":1000,"steps":[{"name":"one","type":"wait","durationMs":1000}]}`)
 		d.start("short@1", `{}`)
@@ -237,6 +271,7 @@ func TestARefusedWebhookIsListed(t *testing.T) {
 		var w wire.CreatedWebhook
 		d.want(d.ask("POST", "webhooks", wire.NewWebhook{Name: "x", URL: r.URL, Events: []string{"paid"}}, &w), 201, "")
 		d.want(d.ask("POST", "streams/o1/events", `{"events":[{"name":"paid"}]}`, nil), 201, "")
+		testkit.Eventually(t, "the webhook is blocked", func() bool { return d.position(w.Reaction, "o1").Blocked })
 		x := d.listed(inbox.RefusedWebhook, "webhook "+w.ID+" on o1", "The receiver did not accept version 0")
 		if n := d.inbox(inbox.BlockedStream); len(n) != 0 {
 			t.Errorf("also listed as %+v", n)
@@ -247,11 +282,15 @@ func TestARefusedWebhookIsListed(t *testing.T) {
 	})
 }
 
-// TestAFailingTeardownIsListed verifies that a batch whose cleanup fails is listed until the cleanup succeeds.
+// TestAFailingTeardownIsListed verifies that a batch whose teardown fails, after it was cancelled, and one whose cleanup of a failed item
+// fails, is listed until that succeeds.
 func TestAFailingTeardownIsListed(t *testing.T) {
-	var fine atomic.Bool
+	var fine, fails atomic.Bool
 	k := batch.Define("print", func(context.Context, *batch.Item[int]) (int, error) {
-		return 0, fault.NonRetryable(errors.New("no paper"))
+		if fails.Load() {
+			return 0, fault.NonRetryable(errors.New("no paper"))
+		}
+		return 1, nil
 	}, batch.Options{}).
 		Undo(func(context.Context, *batch.Undone[int, int]) error {
 			if fine.Load() {
@@ -260,18 +299,30 @@ func TestAFailingTeardownIsListed(t *testing.T) {
 			return errors.New("the printer is on fire")
 		})
 	for _, db := range []string{"sqlite", "postgres"} {
-		t.Run(db, func(t *testing.T) {
-			fine.Store(false)
-			d := newTestAPI(t, openOn(t, db, holdfast.Config{}, k), elsewhere)
-			d.seen(t, inbox.FailingTeardown)
-			d.running()
-			d.want(d.ask("PUT", "wallets/w", wire.PutWallet{AllowNegative: true}, nil), 200, "")
-			d.want(d.ask("POST", "batches", wire.NewBatch{ID: new("b"), Wallet: "w", Handler: "print", Items: []wire.NewItem{{Key: "a", Cost: new(int64(1)), Input: []byte(`1`)}}}, nil), 201, "")
-			d.listed(inbox.FailingTeardown, "b", "the printer is on fire.")
-			fine.Store(true)
-			d.advance(2 * time.Minute)
-			d.gone(inbox.FailingTeardown)
-		})
+		for _, cancelled := range []bool{false, true} {
+			t.Run(fmt.Sprint(db, " cancelled ", cancelled), func(t *testing.T) {
+				fine.Store(false)
+				fails.Store(!cancelled)
+				d := newTestAPI(t, openOn(t, db, holdfast.Config{}, k), elsewhere)
+				d.seen(t, inbox.FailingTeardown)
+				d.running()
+				d.want(d.ask("PUT", "wallets/w", wire.PutWallet{AllowNegative: true}, nil), 200, "")
+				d.want(d.ask("POST", "batches", wire.NewBatch{ID: new("b"), Wallet: "w", Handler: "print", Open: true, Items: []wire.NewItem{{Key: "a", Cost: new(int64(1)), Input: []byte(`1`)}}}, nil), 201, "")
+				reason := "The teardown or cleanup of the RUNNING batch fails"
+				if cancelled {
+					testkit.Eventually(t, "the item is done", func() bool { return d.batch("b").Counts.Succeeded == 1 })
+					d.want(d.ask("POST", "batches/b/cancel", nil, nil), 202, "")
+					reason = "The teardown or cleanup of the CANCELLING batch fails"
+				}
+				testkit.Eventually(t, "the teardown has failed", func() bool { return d.batch("b").Error != "" })
+				if x := d.listed(inbox.FailingTeardown, "b", "the printer is on fire."); !strings.Contains(x.Reason, reason) {
+					t.Errorf("got the reason %q, want %q in it", x.Reason, reason)
+				}
+				fine.Store(true)
+				d.advance(2 * time.Minute)
+				d.gone(inbox.FailingTeardown)
+			})
+		}
 	}
 }
 
@@ -464,6 +515,7 @@ func TestAnOldSnapshotIsListed(t *testing.T) {
 		engine.Of(e).Reporter().Now(t.Context())
 		return len(d.inbox(inbox.OldSnapshot)) == 0
 	})
+	d.gone(inbox.OldSnapshot)
 }
 
 // TestTheInboxInPages verifies that the pages of the inbox have each entry once, oldest first, whatever the kinds, and that an

@@ -17,6 +17,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/keys"
 	"github.com/holdfast-go/holdfast/internal/live"
 	"github.com/holdfast-go/holdfast/internal/nodes"
+	"github.com/holdfast-go/holdfast/internal/refusals"
 	"github.com/holdfast-go/holdfast/internal/runengine"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/wire"
@@ -30,7 +31,7 @@ func (a *API) liveRoutes() {
 }
 
 type getLiveIn struct {
-	Watch string `query:"watch" doc:"Topics, separated by commas: inbox, overview, nodes, approvals, lifecycle:NAME, entity:LIFECYCLE/ID, operations, runs, run:ID, batches, batch:ID, bulks, bulk:ID, wallet:ID, streams, stream:NAME, reactions, reaction:NAME, scopes, scope:KIND/ID, webhooks. Percent-encode commas and percent signs within a name."`
+	Watch string `query:"watch" doc:"Topics, separated by commas: inbox, overview, nodes, approvals, races, lifecycle:NAME, entity:LIFECYCLE/ID, operations, runs, run:ID, batches, batch:ID, bulks, bulk:ID, wallet:ID, streams, stream:NAME, reactions, reaction:NAME, scopes, scope:KIND/ID, webhooks. Percent-encode commas and percent signs within a name."`
 	// Since is not called cursor: it is no place in a list.
 	Since string `query:"since" doc:"The cursor of an earlier response."`
 }
@@ -135,6 +136,8 @@ func liveStateOf(values map[string]*live.Value) *wire.LiveState {
 			s.Nodes = &value
 		case []wire.Approval:
 			s.Approvals = &value
+		case []wire.LiveRefusal:
+			s.Races = &value
 		case wire.Tally:
 			if s.Counts == nil {
 				s.Counts = make(map[string]wire.Tally)
@@ -177,6 +180,7 @@ var topics = map[string]func(w *watchList, name string){
 	"overview":  func(w *watchList, _ string) { w.state("overview") },
 	"nodes":     func(w *watchList, _ string) { w.state("nodes") },
 	"approvals": func(w *watchList, _ string) { w.decided = true; w.state("approvals") },
+	"races":     func(w *watchList, _ string) { w.state("races") },
 	"wallet:":   func(w *watchList, name string) { w.state("wallet:" + name) },
 	"lifecycle:": func(w *watchList, name string) {
 		w.prefixes = append(w.prefixes, "$entity/"+name+"/")
@@ -200,7 +204,7 @@ var topics = map[string]func(w *watchList, name string){
 }
 
 // topicNames lists the topics for errors.
-const topicNames = "inbox, overview, nodes, approvals, lifecycle:NAME, entity:LIFECYCLE/ID, operations, runs, run:ID, batches, batch:ID, bulks, bulk:ID, wallet:ID, streams, stream:NAME, reactions, reaction:NAME, scopes, scope:KIND/ID, webhooks"
+const topicNames = "inbox, overview, nodes, approvals, races, lifecycle:NAME, entity:LIFECYCLE/ID, operations, runs, run:ID, batches, batch:ID, bulks, bulk:ID, wallet:ID, streams, stream:NAME, reactions, reaction:NAME, scopes, scope:KIND/ID, webhooks"
 
 func (w *watchList) state(topic string) {
 	if !slices.Contains(w.states, topic) {
@@ -279,6 +283,9 @@ func (s liveSource) State(ctx context.Context, topic string) (any, error) {
 	case "approvals":
 		found, err := runengine.Approvals(ctx, c.doer(), "pending", "", "", liveEntries)
 		return convert(found, approvalOf), err
+	case "races":
+		found, err := refusals.Recent(ctx, c.doer(), "", liveEntries)
+		return convert(found, liveRefusalOf), err
 	case "counts":
 		t, err := inbox.Statuses(ctx, c.doer(), name)
 		return tallyOf(t), err
@@ -305,6 +312,10 @@ func (c *call) liveInbox() (*wire.LiveInbox, error) {
 		}
 	}
 	return all, nil
+}
+
+func liveRefusalOf(r refusals.Refusal) wire.LiveRefusal {
+	return wire.LiveRefusal{ID: r.ID, Stream: r.Stream, Version: r.Version, Action: r.Action, Actor: r.Actor, Code: fault.Code(r.Code), At: shapes.At(r.At)}
 }
 
 func convert[T, W any](all []T, show func(T) W) []W {

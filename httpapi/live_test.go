@@ -85,6 +85,9 @@ func TestEachTopicGetsItsChange(t *testing.T) {
 			"approvals": state(func(s *wire.LiveState) bool {
 				return s.Approvals != nil && len(*s.Approvals) == 1 && (*s.Approvals)[0].RunID == run.ID
 			}),
+			"races": state(func(s *wire.LiveState) bool {
+				return s.Races != nil && len(*s.Races) == 1 && (*s.Races)[0].Stream == "$scope/user/u/1" && (*s.Races)[0].Code == fault.Concurrency
+			}),
 			"wallet:w":          state(func(s *wire.LiveState) bool { return s.Wallets["w"] != nil && s.Wallets["w"].Balance == 5 }),
 			"wallet:nobodys":    state(func(s *wire.LiveState) bool { w, ok := s.Wallets["nobodys"]; return ok && w == nil }),
 			"lifecycle:invoice": changed("entity", "invoice/i/1"),
@@ -129,6 +132,7 @@ func TestEachTopicGetsItsChange(t *testing.T) {
 		d.want(d.ask("POST", "batches", wire.NewBatch{ID: new("b"), Wallet: "w", Handler: "h"}, nil), 201, "")
 		d.want(d.ask("POST", "streams/s%2C1/events", wire.Append{Events: []wire.NewEvent{{Name: "paid", Data: json.RawMessage(`{"a":1}`)}}}, nil), 201, "")
 		d.want(d.ask("PUT", "scopes/user/u%2F1", `{"a":1}`, nil), 200, "")
+		d.want(d.ask("PUT", "scopes/user/u%2F1", `{"a":2}`, nil, "If-Match", `"7"`), 412, fault.PreconditionFailed)
 		d.want(d.ask("POST", "webhooks", wire.NewWebhook{URL: "https://example.com/", Events: []string{"x"}}, nil), 201, "")
 		var held []wire.Lease
 		testkit.Eventually(t, "the reaction has its event", func() bool { held = d.lease("r", 1); return len(held) == 1 })

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -17,6 +18,7 @@ import (
 	"github.com/holdfast-go/holdfast/httpapi"
 	"github.com/holdfast-go/holdfast/internal/storetest"
 	"github.com/holdfast-go/holdfast/internal/testkit"
+	"github.com/holdfast-go/holdfast/internal/testlevel"
 	"github.com/holdfast-go/holdfast/lifecycle"
 	"github.com/holdfast-go/holdfast/stream"
 	"github.com/holdfast-go/holdfast/wire"
@@ -64,7 +66,8 @@ func all[T any](d *testAPI, path string) (items []T) {
 // winner and every loser, with its request, its code and its order, as the callers counted them.
 func TestRacesAreWhatTheCallersCounted(t *testing.T) {
 	onTwoNodes(t, func(t *testing.T, c *contest) {
-		const rounds, callers = 8, 8
+		const callers = 8
+		rounds := testlevel.Pick(8, 50, 50)
 		type told struct {
 			won   string
 			codes map[string]fault.Code // by request id
@@ -221,6 +224,64 @@ func TestRefusalsOfEveryKind(t *testing.T) {
 			}
 		}
 		const want = "$run/run resume INVALID_TRANSITION, $run/run start KEY_MISMATCH, $batch/b create CONFLICT, $scope/k/x patch CONCURRENCY_ERROR, s append CONCURRENCY_ERROR"
+		if text := strings.Join(got, ", "); text != want {
+			t.Errorf("got  %s\nwant %s", text, want)
+		}
+	})
+}
+
+// TestLostChangesAreRecorded verifies that these are recorded too: changes of a scope that are refused before they are written,
+// repeated decisions and cancels, and late holders of each kind of task.
+func TestLostChangesAreRecorded(t *testing.T) {
+	eachTestAPI(t, elsewhere, func(t *testing.T, d *testAPI) {
+		d.want(d.ask("PUT", "scopes/k/x", `{"a":1}`, nil), 200, "")
+		d.want(d.ask("PUT", "scopes/k/x", `{"a":2}`, nil, "If-Match", `"7"`), 412, fault.PreconditionFailed)
+		d.want(d.ask("PUT", "scopes/k/x", `{"a":2}`, nil, "If-None-Match", "*"), 412, fault.PreconditionFailed)
+		d.want(d.ask("DELETE", "scopes/k/x", nil, nil, "If-Match", `"7"`), 412, fault.PreconditionFailed)
+		d.want(d.ask("DELETE", "scopes/k/none", nil, nil, "If-Match", `"7"`), 412, fault.PreconditionFailed)
+		d.define(`{"name":"ask","version":"1","steps":[{"name":"ok","type":"approval","prompt":"?"}]}`)
+		asked := d.start("ask@1", `{}`).ID
+		approval := "approvals/" + all[wire.Approval](d, "approvals")[0].ID + "/decide"
+		d.want(d.ask("POST", approval, wire.Decide{Decision: "approved"}, nil), 200, "")
+		d.want(d.ask("POST", approval, wire.Decide{Decision: "rejected"}, nil), 409, fault.Conflict)
+
+		d.jobs(wire.PutHandler{Kind: "worker", Safety: "journaled"})
+		d.want(d.ask("POST", "lifecycles/job/entities/j/steps/do?waitMs=0", wire.Fire{Requester: "admin"}, nil), 202, "")
+		d.worker("Pay", "idempotent")
+		d.define(oneTask("pay", "Pay"))
+		paid := d.start("pay@1", `{}`).ID
+		d.worker("Print", "idempotent")
+		d.want(d.ask("PUT", "wallets/w", wire.PutWallet{AllowNegative: true}, nil), 200, "")
+		d.want(d.ask("POST", "batches", wire.NewBatch{ID: new("b"), Wallet: "w", Handler: "Print", Items: newItems(10, "a")}, nil), 201, "")
+		d.worker("Mail", "idempotent")
+		d.want(d.ask("PUT", "reactions/mail", wire.PutReaction{Events: []string{"paid"}, Handler: "Mail"}, nil), 201, "")
+		d.want(d.ask("POST", "streams/o1/events", `{"events":[{"name":"paid"}]}`, nil), 201, "")
+		var late []wire.Task
+		for _, handler := range []string{"Do", "Pay", "Print", "Mail"} {
+			late = append(late, d.one(handler))
+		}
+		d.advance(10 * time.Minute)
+		d.want(d.ask("POST", "maintenance", nil, nil), 200, "")
+		for _, x := range late {
+			d.want(d.ask("POST", "tasks/"+x.ID+"/complete", wire.CompleteTask{Epoch: x.Epoch}, nil), 409, fault.LeaseLost)
+		}
+		d.want(d.ask("POST", "workflow-runs/"+paid+"/cancel", nil, nil), 200, "")
+		d.want(d.ask("POST", "workflow-runs/"+paid+"/retry", nil, nil), 409, fault.InvalidTransition)
+
+		var got []string
+		for _, race := range all[wire.Race](d, "races") {
+			for _, r := range race.Refusals {
+				stream := strings.NewReplacer(asked, "asked", paid, "paid").Replace(r.Stream)
+				got = append(got, strings.TrimSpace(fmt.Sprint(stream, " ", r.Action, " ", r.Code, " ", r.Version)))
+				if r.Actor == "" || r.Node == "" || r.RequestID == "" || r.At == nil || (r.Code == fault.LeaseLost) != (r.Epoch > 0) {
+					t.Errorf("a refusal lacks something: %+v", r)
+				}
+			}
+		}
+		slices.Sort(got)
+		const want = "$batch/b settle LEASE_LOST 2, $entity/job/j settle LEASE_LOST 3, $reaction/mail/o1 acknowledge LEASE_LOST -1, $run/asked decide CONFLICT 3, " +
+			"$run/paid retry INVALID_TRANSITION 4, $run/paid settle LEASE_LOST 2, $scope/k/none delete CONCURRENCY_ERROR -1, $scope/k/x delete CONCURRENCY_ERROR 0, " +
+			"$scope/k/x put CONCURRENCY_ERROR 0, $scope/k/x put CONCURRENCY_ERROR 0"
 		if text := strings.Join(got, ", "); text != want {
 			t.Errorf("got  %s\nwant %s", text, want)
 		}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/engine"
+	"github.com/holdfast-go/holdfast/internal/events"
 	"github.com/holdfast-go/holdfast/internal/scopestore"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/wake"
@@ -39,6 +40,17 @@ func (v verbs) put(ctx context.Context, a scopestore.PutArgs) (scopestore.Scope,
 
 func (v verbs) remove(ctx context.Context, a scopestore.DeleteArgs) (scopestore.Scope, error) {
 	return scopestore.Delete(ctx, v.doer, a)
+}
+
+func (v verbs) refused(ctx context.Context, kind, id, action string, by events.Meta, err error) error {
+	return scopestore.Note(ctx, v.doer, kind, id, action, by, err)
+}
+
+// unrecorded is the part of a backend that has no refusals.
+type unrecorded struct{}
+
+func (unrecorded) refused(_ context.Context, _, _, _ string, _ events.Meta, err error) error {
+	return err
 }
 
 // engineBackend stores scopes in the database of an engine.

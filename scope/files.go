@@ -57,6 +57,7 @@ const (
 
 // fileBackend stores scopes in files.
 type fileBackend struct {
+	unrecorded
 	cellVerbs
 	dir    string
 	common state

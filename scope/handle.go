@@ -24,6 +24,8 @@ type backend interface {
 	edit(context.Context, scopestore.EditArgs) (scopestore.Edited, error)
 	put(context.Context, scopestore.PutArgs) (scopestore.Scope, error)
 	remove(context.Context, scopestore.DeleteArgs) (scopestore.Scope, error)
+	// refused records that a change was refused, if the backend records that, and returns err.
+	refused(ctx context.Context, kind, id, action string, by events.Meta, err error) error
 	// watch returns a channel that gets a value when a scope may have changed, and the poll
 	// interval.
 	watch(kind, id string) watching
@@ -197,7 +199,7 @@ func (h *handle) remove(ctx context.Context) (found, error) {
 		case fault.CodeOf(err) != fault.NotFound:
 			return f, err
 		case s.expected != nil && *s.expected != events.None:
-			return f, scopestore.Moved(h.kind, h.id, *s.expected, events.None)
+			return f, h.refused(ctx, s, "delete", scopestore.Moved(h.kind, h.id, *s.expected, events.None))
 		}
 		return f, nil
 	})
@@ -213,9 +215,9 @@ func (h *handle) atomic(ctx context.Context, f func(context.Context, []byte) ([]
 				return got, err
 			}
 			if s.MaxAttempts >= 0 && attempt >= s.MaxAttempts {
-				return got, opError{fault.New(fault.Concurrency,
+				return got, opError{h.refused(ctx, s, "put", fault.New(fault.Concurrency,
 					"%s scope %q was changed by other writers in each of %d attempts: raise MaxAttempts, or use Inc, Push, Patch or SetRecord, which never conflict", h.kind, h.id, attempt).
-					With("attempts", attempt)}
+					With("attempts", attempt))}
 			}
 			if err := h.pause(ctx, attempt); err != nil {
 				return got, err
@@ -231,7 +233,7 @@ func (h *handle) attempt(ctx context.Context, s settings, f func(context.Context
 		return got, false, err
 	}
 	if !scopestore.Met(s.expected, seen.Version) {
-		return got, false, scopestore.Moved(h.kind, h.id, *s.expected, seen.Version)
+		return got, false, h.refused(ctx, s, "put", scopestore.Moved(h.kind, h.id, *s.expected, seen.Version))
 	}
 	var state []byte
 	if seen.exists {
@@ -255,7 +257,12 @@ func (h *handle) attempt(ctx context.Context, s settings, f func(context.Context
 	if fault.CodeOf(err) == fault.Concurrency && (s.expected == nil || *s.expected == scopestore.Some) {
 		return got, true, nil
 	}
-	return found{Scope: put, exists: true, changed: true}, false, err
+	return found{Scope: put, exists: true, changed: true}, false, h.refused(ctx, s, "put", err)
+}
+
+// refused records a refusal that the caller is told.
+func (h *handle) refused(ctx context.Context, s settings, action string, err error) error {
+	return h.backend.refused(ctx, h.kind, h.id, action, s.meta, err)
 }
 
 // pause waits before the next attempt, longer each time. A transaction does not wait: it holds

@@ -31,6 +31,7 @@ func newMemory() *memoryBackend {
 
 // memoryBackend stores scopes in memory. Callers queue, so no writer is ever faster than another.
 type memoryBackend struct {
+	unrecorded
 	cellVerbs
 	common state
 	hub    *wake.Hub

@@ -1,6 +1,10 @@
 package wire
 
-import "encoding/json"
+import (
+	"encoding/json"
+
+	"github.com/holdfast-go/holdfast/fault"
+)
 
 // Live is what has changed in the topics that are watched: changes or, in another message of the stream, states.
 type Live struct {
@@ -39,7 +43,19 @@ type LiveState struct {
 	Nodes     *[]Node            `json:"nodes,omitempty" doc:"The first 100 nodes."`
 	Approvals *[]Approval        `json:"approvals,omitempty" doc:"The first 100 pending approvals."`
 	Counts    map[string]Tally   `json:"counts,omitempty" doc:"Entities by status, for each lifecycle that is watched."`
+	Races     *[]LiveRefusal     `json:"races,omitempty" doc:"The latest 100 refusals of writes, latest first."`
 	Wallets   map[string]*Wallet `json:"wallets,omitempty" doc:"The wallets that are watched; null for one that does not exist."`
+}
+
+// LiveRefusal is a refused write. GET races and the timeline of the object have all that is known of it.
+type LiveRefusal struct {
+	ID      string     `json:"id"`
+	Stream  string     `json:"stream" doc:"The stream of the object, for example $entity/invoice/17."`
+	Version int64      `json:"version" doc:"The version of the object that refused the write."`
+	Action  string     `json:"action"`
+	Actor   string     `json:"actor"`
+	Code    fault.Code `json:"code"`
+	At      *Time      `json:"at"`
 }
 
 // LiveInbox is the inbox with its first entries.

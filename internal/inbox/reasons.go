@@ -112,5 +112,8 @@ func because(sentence, message string) string {
 	if message == "" {
 		return sentence + "."
 	}
+	if strings.HasSuffix(message, "?") || strings.HasSuffix(message, "!") {
+		return sentence + ": " + message
+	}
 	return sentence + ": " + strings.TrimSuffix(message, ".") + "."
 }

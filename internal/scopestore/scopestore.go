@@ -177,20 +177,15 @@ func Get(ctx context.Context, d store.Doer, kind, id string) (Scope, error) {
 	return named(r, kind, id), err
 }
 
-// Put replaces the state of a scope. If the scope is not at the expected version, it
-// writes nothing and returns the current scope with [fault.Concurrency], whose
-// lastVersion is the current version (-1 for a missing scope).
-func Put(ctx context.Context, d store.Doer, a PutArgs) (Scope, error) {
-	s, err := put(ctx, d, a)
-	return s, note(ctx, d, a.Kind, a.ID, "put", a.Meta, err)
-}
-
-// note records a refused change.
-func note(ctx context.Context, d store.Doer, kind, id, action string, by events.Meta, err error) error {
+// Note records a refused change.
+func Note(ctx context.Context, d store.Doer, kind, id, action string, by events.Meta, err error) error {
 	return refusals.Note(ctx, d, refusals.Try{Stream: Stream(kind, id), Action: action, Actor: by.Actor}, err)
 }
 
-func put(ctx context.Context, d store.Doer, a PutArgs) (Scope, error) {
+// Put replaces the state of a scope. If the scope is not at the expected version, it
+// writes nothing and returns the current scope with [fault.Concurrency], whose
+// lastVersion is the current version (-1 for a missing scope). Put does not record the refusal, because its caller may try again.
+func Put(ctx context.Context, d store.Doer, a PutArgs) (Scope, error) {
 	err := cmp.Or(CheckNames(a.Kind, a.ID), checkExpected(a.ExpectVersion, events.None), events.CheckMeta(a.Meta))
 	if err != nil {
 		return Scope{}, err
@@ -236,7 +231,7 @@ func Delete(ctx context.Context, d store.Doer, a DeleteArgs) (Scope, error) {
 	if s.Version == events.None {
 		return s, fault.New(fault.NotFound, "%s scope %q does not exist", a.Kind, a.ID)
 	}
-	return s, note(ctx, d, a.Kind, a.ID, "delete", a.Meta, Moved(a.Kind, a.ID, *a.ExpectVersion, s.Version))
+	return s, Note(ctx, d, a.Kind, a.ID, "delete", a.Meta, Moved(a.Kind, a.ID, *a.ExpectVersion, s.Version))
 }
 
 // Edit edits the state of a scope in place, and creates the scope or field if it is
@@ -249,7 +244,7 @@ func Edit(ctx context.Context, d store.Doer, a EditArgs) (Edited, error) {
 	}
 	if a.Op.large {
 		e, err := replace(ctx, d, a)
-		return e, note(ctx, d, a.Kind, a.ID, a.Op.name, a.Meta, err)
+		return e, Note(ctx, d, a.Kind, a.ID, a.Op.name, a.Meta, err)
 	}
 	a.TTL = ttlOrNever(a.TTL)
 	r, err := edit(ctx, d, a)
@@ -260,7 +255,7 @@ func Edit(ctx context.Context, d store.Doer, a EditArgs) (Edited, error) {
 	switch r.code {
 	case unchanged:
 	case moved:
-		err = note(ctx, d, a.Kind, a.ID, a.Op.name, a.Meta, Moved(a.Kind, a.ID, *a.ExpectVersion, e.Version))
+		err = Note(ctx, d, a.Kind, a.ID, a.Op.name, a.Meta, Moved(a.Kind, a.ID, *a.ExpectVersion, e.Version))
 	default:
 		err = refusal(a.Op, e.Scope)
 	}
@@ -314,7 +309,7 @@ func replaceOnce(ctx context.Context, d store.Doer, a EditArgs) (e Edited, lost 
 	if err != nil || !changed {
 		return Edited{Scope: s}, false, err
 	}
-	put, err := put(ctx, d, PutArgs{Kind: a.Kind, ID: a.ID, ExpectVersion: &s.Version, State: next, TTL: a.TTL, Meta: a.Meta, Was: s.State})
+	put, err := Put(ctx, d, PutArgs{Kind: a.Kind, ID: a.ID, ExpectVersion: &s.Version, State: next, TTL: a.TTL, Meta: a.Meta, Was: s.State})
 	if fault.CodeOf(err) == fault.Concurrency {
 		return e, true, nil
 	}

@@ -932,6 +932,18 @@ export interface LiveInbox {
   items: (InboxItem)[];
 }
 
+export interface LiveRefusal {
+  action: string;
+  actor: string;
+  at: string | null;
+  code: string;
+  id: string;
+  /** The stream of the object, for example $entity/invoice/17. */
+  stream: string;
+  /** The version of the object that refused the write. */
+  version: number;
+}
+
 export interface LiveState {
   /** The first 100 pending approvals. */
   approvals?: (Approval)[];
@@ -941,6 +953,8 @@ export interface LiveState {
   /** The first 100 nodes. */
   nodes?: (Node)[];
   overview?: Overview;
+  /** The latest 100 refusals of writes, latest first. */
+  races?: (LiveRefusal)[];
   /** The wallets that are watched; null for one that does not exist. */
   wallets?: Record<string, Wallet>;
 }
