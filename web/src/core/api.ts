@@ -109,7 +109,7 @@ export function curl(method: string, path: string, body?: unknown, headers: Reco
   const s = session.value;
   const q = (t: string) => "'" + t.replaceAll("'", `'\\''`) + "'";
   const lines = [`curl ${method === "GET" ? "" : `-X ${method} `}${q(location.origin + base + path.replace(/^\/api\/v1/, ""))}`];
-  if (s && s.login) lines.push(`-H "Authorization: Bearer $HOLDFAST_API_KEY"`);
+  if (s && s.login) lines.push(`-H "Authorization: Bearer $HOLDFAST_KEY"`);
   if (method !== "GET") lines.push(`-H ${q("Idempotency-Key: " + newKey())}`);
   for (const [k, v] of Object.entries(headers)) lines.push(`-H ${q(k + ": " + v)}`);
   if (body !== undefined) lines.push(`-H 'Content-Type: application/json'`, `-d ${q(JSON.stringify(body))}`);
