@@ -147,14 +147,14 @@ func (c *Client) RenewLease(ctx context.Context, reaction string, in wire.RenewL
 	return do[wire.Renewed](ctx, c, newRequest(http.MethodPost, in, "reactions", reaction, "renew"), o)
 }
 
-// UnblockReactions unblocks a reaction's streams (* for all reactions). Each stream continues
-// with the event that blocked it.
+// UnblockReactions unblocks a reaction on its streams (* for all reactions). Each stream
+// continues with the event that blocked it.
 func (c *Client) UnblockReactions(ctx context.Context, reaction string, in wire.Repair, o ...Option) (wire.Repaired, error) {
 	return do[wire.Repaired](ctx, c, newRequest(http.MethodPost, in, "reactions", reaction, "unblock"), o)
 }
 
-// ResetReactions resets a reaction's streams (* for all reactions). The reaction handles all
-// of their events again. With *, the streams of after-effects and webhooks are not reset.
+// ResetReactions resets a reaction's positions (* for all reactions). The reaction handles all
+// of their events again. With *, the positions of after-effects and webhooks are not reset.
 func (c *Client) ResetReactions(ctx context.Context, reaction string, in wire.Repair, o ...Option) (wire.Repaired, error) {
 	return do[wire.Repaired](ctx, c, newRequest(http.MethodPost, in, "reactions", reaction, "reset"), o)
 }
@@ -855,8 +855,8 @@ func (c *Client) ListRequestsPage(ctx context.Context, f RequestFilter, p Page, 
 	return do[wire.List[wire.StoredRequest]](ctx, c, list(p, "requests").set("operation", f.Operation), o)
 }
 
-// GetRequest returns the requests that were made with an idempotency key, and what their
-// callers were told. Equal keys on different routes are different requests.
+// GetRequest returns the requests that were made with an idempotency key, and the responses
+// that their callers got. Equal keys on different routes are different requests.
 func (c *Client) GetRequest(ctx context.Context, key string, o ...Option) (wire.StoredRequests, error) {
 	return do[wire.StoredRequests](ctx, c, newRequest(http.MethodGet, nil, "requests", key), o)
 }

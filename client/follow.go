@@ -80,8 +80,8 @@ func (c *Client) WatchScope(ctx context.Context, kind, id string) iter.Seq2[wire
 //		cursor = m.Cursor
 //	}
 //
-// Live begins after a cursor or, if it is "", now: the first message then has no changes, and everything after it is told. A change is told
-// once, in [wire.Live.Changes] or, if there are many, as a subject in [wire.Live.Folded]; the topics must be the same
+// Live begins after a cursor or, if it is "", now: the first message then has no changes, and later messages have every
+// change after it. A change is sent once, in [wire.Live.Changes] or, if there are many, as a subject in [wire.Live.Folded]; the topics must be the same
 // if you continue after a cursor. If a connection breaks, Live opens another one and continues.
 func (c *Client) Live(ctx context.Context, after string, topics ...string) iter.Seq2[wire.Live, error] {
 	return following[wire.Live]{c: c, path: []string{"live"}, query: url.Values{"watch": {Topics(topics...)}}, after: after}.all(ctx)

@@ -40,8 +40,8 @@ func (a *API) reactionRoutes() {
 		More: "This does not count as a failure. " + byToken}, snoozeLease)
 	add(a, route{Method: http.MethodPost, Path: "reactions/{name}/renew", ID: "renewLease", Tag: "reactions", Summary: "Renew a lease.", Roles: workers, Idempotency: table.UnderLease, More: byToken}, renewLease)
 	for _, x := range []struct{ how, summary, more string }{
-		{"unblock", "Unblock a reaction's streams (* for all reactions).", "Each stream continues with the event that blocked it."},
-		{"reset", "Reset a reaction's streams (* for all reactions).", "The reaction handles all of their events again. With *, the streams of after-effects and webhooks are not reset."},
+		{"unblock", "Unblock a reaction on its streams (* for all reactions).", "Each stream continues with the event that blocked it."},
+		{"reset", "Reset a reaction's positions (* for all reactions).", "The reaction handles all of their events again. With *, the positions of after-effects and webhooks are not reset."},
 		{"skip", "Skip the events that block a reaction's streams (* for all reactions).", "Each stream continues with its next event."},
 	} {
 		add(a, route{Method: http.MethodPost, Path: "reactions/{name}/" + x.how, ID: x.how + "Reactions", Tag: "reactions", Summary: x.summary,

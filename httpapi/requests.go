@@ -16,7 +16,7 @@ import (
 
 func (a *API) requestRoutes() {
 	add(a, route{Method: http.MethodGet, Path: "requests", ID: "listRequests", Tag: "visibility", Summary: "List the requests with an idempotency key whose response is the outcome of an operation.", Roles: admins, Filter: "RequestFilter"}, listRequests)
-	add(a, route{Method: http.MethodGet, Path: "requests/{key}", ID: "getRequest", Tag: "visibility", Summary: "Show the requests that were made with an idempotency key, and what their callers were told.", Roles: admins,
+	add(a, route{Method: http.MethodGet, Path: "requests/{key}", ID: "getRequest", Tag: "visibility", Summary: "Show the requests that were made with an idempotency key, and the responses that their callers got.", Roles: admins,
 		More: "Equal keys on different routes are different requests."}, getRequest)
 }
 

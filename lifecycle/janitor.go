@@ -36,7 +36,7 @@ type Stuck struct {
 }
 
 // ModuleJanitor registers janitors for all lifecycles of a module, which their configs name as owning_module. Without
-// janitors, it selects the standard janitor. A janitor of the lifecycle itself comes first ([Lifecycle.RecoveredBy]).
+// janitors, it selects the standard janitor. A lifecycle's own janitor takes precedence ([Lifecycle.RecoveredBy]).
 // ModuleJanitor also applies to lifecycles that are published through the HTTP API. Pass it to [holdfast.Open], once
 // for each module; the order of the parts does not matter.
 func ModuleJanitor(module string, by ...Janitor) holdfast.Part {

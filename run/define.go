@@ -41,8 +41,13 @@ type Step struct {
 	bad    error
 }
 
-// StepOption is an option of a step.
-type StepOption struct{ set func(*Step) }
+// StepOption is an option of a step. An option that the type of the step does not have, such as [For] of a [Task], makes
+// [holdfast.Open] and [Definition.Start] return [holdfast.ErrValidation].
+type StepOption struct {
+	name  string // of its function
+	field string // the field of the step that it sets
+	set   func(*Step)
+}
 
 // Define makes a definition from steps, which run in this order unless an option such as [Next] sets another order.
 // Define does not return an error: if the definition is invalid, [holdfast.Open] and [Definition.Start] return the
@@ -218,6 +223,9 @@ func Fire(name, lifecycle, entity, step, requester string, o ...StepOption) Step
 func made(s Step, o []StepOption) Step {
 	for _, option := range o {
 		option.set(&s)
+		if t := s.spec.Type; t != "" && !t.Has(option.field) && s.bad == nil { // the step of Handle has no type
+			s.bad = fault.New(fault.Validation, "%s has no effect on a step of type %s: remove it", option.name, t)
+		}
 	}
 	if s.own != nil && s.own.body == nil && s.bad == nil {
 		s.bad = fault.New(fault.Validation, "it has no function: pass one")
@@ -228,6 +236,9 @@ func made(s Step, o []StepOption) Step {
 	// The step of Handle has no type: the definition may declare its safety.
 	if s.own != nil && s.bad == nil && s.spec.OnUnknown != "" && s.spec.Safety != "opaque" && (s.spec.Safety != "" || s.spec.Type == workflow.Task) {
 		s.bad = fault.New(fault.Validation, "step %q: OnUnknownRetry is an option of an opaque task: a task that is %s has no unknown outcome of its own; pass holdfast.OnUnknownRetry to its effects", s.spec.Name, cmp.Or(s.spec.Safety, "idempotent"))
+	}
+	if s.bad == nil && s.spec.Type == workflow.HTTP && s.spec.OnUnknown != "" && cmp.Or(s.spec.Safety, runengine.CallSafety(s.spec.Method)) == "idempotent" {
+		s.bad = fault.New(fault.Validation, "OnUnknownRetry has no effect on a call that is idempotent, because such a call is repeated anyway: remove it")
 	}
 	if s.behind && s.bad == nil && (s.own == nil || s.spec.Safety != "idempotent") {
 		s.bad = fault.New(fault.Validation, "RecordBehind is an option of Task and Handle, for a task that is Idempotent: add Idempotent, or remove RecordBehind")
@@ -242,23 +253,31 @@ func text(s string) workflow.Value {
 
 // Next sets the step to run after this one, instead of the next step in the definition; "end" ends
 // the run.
-func Next(step string) StepOption { return StepOption{func(s *Step) { s.spec.Next = step }} }
+func Next(step string) StepOption {
+	return StepOption{"Next", "next", func(s *Step) { s.spec.Next = step }}
+}
 
 // OnFailure sets the step at which the run continues if this step fails permanently. Without it,
 // the run fails.
-func OnFailure(step string) StepOption { return StepOption{func(s *Step) { s.spec.OnFailure = step }} }
+func OnFailure(step string) StepOption {
+	return StepOption{"OnFailure", "onFailure", func(s *Step) { s.spec.OnFailure = step }}
+}
 
 // OnTimeout sets the step at which the run continues if the signal or decision does not arrive in
 // time. Without it, the timeout is handled as a failure ([OnFailure]).
-func OnTimeout(step string) StepOption { return StepOption{func(s *Step) { s.spec.OnTimeout = step }} }
+func OnTimeout(step string) StepOption {
+	return StepOption{"OnTimeout", "onTimeout", func(s *Step) { s.spec.OnTimeout = step }}
+}
 
 // OnReject sets the step at which the run continues after a rejection.
-func OnReject(step string) StepOption { return StepOption{func(s *Step) { s.spec.OnReject = step }} }
+func OnReject(step string) StepOption {
+	return StepOption{"OnReject", "onReject", func(s *Step) { s.spec.OnReject = step }}
+}
 
 // For sets the requesters on whose behalf an approval may be decided. Without it, every requester may decide. An empty
 // list is an error.
 func For(requesters ...string) StepOption {
-	return StepOption{func(s *Step) {
+	return StepOption{"For", "requesters", func(s *Step) {
 		if s.spec.Requesters = requesters; len(requesters) == 0 {
 			s.bad = fault.New(fault.Validation, "step %q: For has no requesters: name them, or omit For to let every requester decide", s.spec.Name)
 		}
@@ -268,24 +287,24 @@ func For(requesters ...string) StepOption {
 // WithRetry sets how many times a step is attempted, and the pauses between attempts. The default
 // is 3 attempts.
 func WithRetry(p holdfast.RetryPolicy) StepOption {
-	return StepOption{func(s *Step) { s.spec.Retry = workflow.Retry(p) }}
+	return StepOption{"WithRetry", "retry", func(s *Step) { s.spec.Retry = workflow.Retry(p) }}
 }
 
 // Timeout limits the duration of one attempt. The default is 15 minutes. The timeout of [Signal] and [Approval] limits
 // the wait; by default they wait forever.
 func Timeout(d time.Duration) StepOption {
-	return StepOption{func(s *Step) { s.spec.Timeout = d }}
+	return StepOption{"Timeout", "timeoutMs", func(s *Step) { s.spec.Timeout = d }}
 }
 
 // Input sets the input of a step: a value that is encoded as JSON, in which a string that begins
 // with = is an expression.
 func Input(v any) StepOption {
-	return StepOption{func(s *Step) { s.spec.Input = s.encoded("input", v) }}
+	return StepOption{"Input", "input", func(s *Step) { s.spec.Input = s.encoded("input", v) }}
 }
 
 // Body sets the body that a [Call] sends. The body may contain expressions, as described for [Input].
 func Body(v any) StepOption {
-	return StepOption{func(s *Step) { s.spec.Body = s.encoded("body", v) }}
+	return StepOption{"Body", "body", func(s *Step) { s.spec.Body = s.encoded("body", v) }}
 }
 
 // encoded encodes a value as JSON and records an encoding error on the step.
@@ -300,7 +319,7 @@ func (s *Step) encoded(what string, v any) workflow.Value {
 // Header adds a header to a [Call]. Idempotency-Key and Host are refused: the key is the operation of the step, and the host is
 // that of the URL.
 func Header(name, value string) StepOption {
-	return StepOption{func(s *Step) {
+	return StepOption{"Header", "headers", func(s *Step) {
 		all := maps.Clone(s.spec.Headers)
 		if all == nil {
 			all = make(map[string]workflow.Value)
@@ -311,7 +330,7 @@ func Header(name, value string) StepOption {
 }
 
 // Idempotent declares that it is safe to run a step again.
-func Idempotent() StepOption { return safety("idempotent") }
+func Idempotent() StepOption { return safety("Idempotent", "idempotent") }
 
 // RecordBehind lets an [Idempotent] task be recorded while the next one already runs, if the next one is declared
 // RecordBehind too. A run of several quick tasks then needs fewer commits. After a crash, tasks whose end was not
@@ -321,20 +340,26 @@ func Idempotent() StepOption { return safety("idempotent") }
 // RecordBehind belongs to the program and not to the stored definition: it can be added and removed without a new
 // version. Without Idempotent, and for a step without a function, [holdfast.Open] and [Definition.Start] return
 // [holdfast.ErrValidation].
-func RecordBehind() StepOption { return StepOption{func(s *Step) { s.behind = true }} }
+func RecordBehind() StepOption {
+	return StepOption{"RecordBehind", "handler", func(s *Step) { s.behind = true }}
+}
 
 // Transactional declares that a step writes only through [WriteTx].
-func Transactional() StepOption { return safety("transactional") }
+func Transactional() StepOption { return safety("Transactional", "transactional") }
 
 // Journaled declares that a step performs its side effects through [holdfast.Effect].
-func Journaled() StepOption { return safety("journaled") }
+func Journaled() StepOption { return safety("Journaled", "journaled") }
 
 // Opaque declares that a step has side effects that it does not journal: once such a step has begun, only the step
 // itself or a person can report what happened.
-func Opaque() StepOption { return safety("opaque") }
+func Opaque() StepOption { return safety("Opaque", "opaque") }
 
-func safety(how string) StepOption { return StepOption{func(s *Step) { s.spec.Safety = how }} }
+func safety(name, how string) StepOption {
+	return StepOption{name, "safety", func(s *Step) { s.spec.Safety = how }}
+}
 
 // OnUnknownRetry retries an opaque step whose outcome is unknown. Use it if the other system
 // honors the step's key, which is the same for every attempt.
-func OnUnknownRetry() StepOption { return StepOption{func(s *Step) { s.spec.OnUnknown = "retry" }} }
+func OnUnknownRetry() StepOption {
+	return StepOption{"OnUnknownRetry", "onUnknown", func(s *Step) { s.spec.OnUnknown = "retry" }}
+}

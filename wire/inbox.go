@@ -87,14 +87,14 @@ type Rate struct {
 	Minute    *Time  `json:"minute"`
 	Node      string `json:"node"`
 	Commands  int64  `json:"commands" doc:"Commands that write events when they are applied."`
-	Refusals  int64  `json:"refusals" doc:"Those of them that were refused."`
+	Refusals  int64  `json:"refusals" doc:"Of these commands, those that were refused."`
 	Requests  int64  `json:"requests" doc:"HTTP requests."`
 	Runs      int64  `json:"runs" doc:"Runs that ended."`
 	Steps     int64  `json:"steps" doc:"Steps of runs that ended."`
 	Items     int64  `json:"items" doc:"Items of batches that succeeded."`
 	Reactions int64  `json:"reactions" doc:"Deliveries to reactions that ended."`
 	LatencyMs *int64 `json:"latencyMs" doc:"95 % of the HTTP requests took at most this long, without the time for which they waited for work; rounded up, by up to a quarter. It is that of the slowest 10 seconds of the minute; null if there were no requests. Responses that are streams of server-sent events are not counted."`
-	LagMs     *int64 `json:"lagMs" doc:"How long the oldest work of the database has been due and not taken, in all workspaces. A node reads it once a minute; null if it has not."`
+	LagMs     *int64 `json:"lagMs" doc:"Age of the oldest work, in all workspaces, that is due and has no holder. A node reads it once a minute; null if it has not read it yet."`
 }
 
 // Tally is a count by status, lifecycle or kind.

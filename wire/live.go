@@ -9,8 +9,8 @@ import (
 // Live is what has changed in the topics that are watched: changes or, in another message of the stream, states.
 type Live struct {
 	Cursor string `json:"cursor" doc:"Continues after this message: the id of the server-sent event."`
-	At     *Time  `json:"at" doc:"The database's time when the workspace was read. Null if it was not read yet."`
-	LagMs  int64  `json:"lagMs" doc:"How long before this message that was."`
+	At     *Time  `json:"at" doc:"The database's time when the workspace was read. Null if it has not been read yet."`
+	LagMs  int64  `json:"lagMs" doc:"Time between that read and this message."`
 	// Changes are the events of the topics, in the order of each subject.
 	Changes []LiveChange `json:"changes" doc:"The events of the topics, in the order of each subject. Empty if there were too many for one message: then folded has their subjects."`
 	// Folded are subjects that have more changes than a message has room for.

@@ -2,7 +2,7 @@ package wire
 
 import "encoding/json"
 
-// StoredRequest is a request with an idempotency key, and what its caller was told.
+// StoredRequest is a request with an idempotency key, and the response that its caller got.
 type StoredRequest struct {
 	ID        string          `json:"id" doc:"The route and a hash of the idempotency key. The key itself is not stored."`
 	Route     string          `json:"route" doc:"The operationId of the route in the OpenAPI document, for example startRun."`

@@ -18,7 +18,7 @@ type reactionsCommand struct {
 	Streams reactionsStreams `cmd:"" help:"List a reaction's positions in its streams."`
 	Unblock reactionsUnblock `cmd:"" help:"Unblock streams, so that their events are retried."`
 	Skip    reactionsSkip    `cmd:"" help:"Skip the events that block streams."`
-	Reset   reactionsReset   `cmd:"" help:"Reset streams, so that all of their events are handled again."`
+	Reset   reactionsReset   `cmd:"" help:"Reset positions in streams, so that all events are handled again."`
 }
 
 type reactionsList struct {

@@ -25,7 +25,7 @@ const grace = 5 * time.Second
 func (h Handled) of(s *workflow.Step) Handled {
 	switch s.Type {
 	case workflow.HTTP:
-		h.Safety = callSafety(s.Method)
+		h.Safety = CallSafety(s.Method)
 	case workflow.Transition:
 		h.Safety = "idempotent"
 	}
@@ -34,9 +34,9 @@ func (h Handled) of(s *workflow.Step) Handled {
 	return h
 }
 
-// callSafety returns the default safety of an HTTP method: repeating a call that only reads, or
+// CallSafety returns the default safety of an HTTP method: repeating a call that only reads, or
 // that replaces or deletes something, does no harm.
-func callSafety(method string) string {
+func CallSafety(method string) string {
 	if method == "" || slices.Contains([]string{"GET", "HEAD", "OPTIONS", "PUT", "DELETE"}, method) {
 		return "idempotent"
 	}

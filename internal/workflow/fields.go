@@ -97,6 +97,9 @@ func (s shape) has(name string) bool {
 	return slices.Contains(common, name) || slices.Contains(s.required, name) || slices.Contains(s.optional, name)
 }
 
+// Has reports whether the steps of a type have a field.
+func (t Type) Has(field string) bool { return shapes[t].has(field) }
+
 // names returns all fields of a type, sorted.
 func (s shape) names() []string {
 	return slices.Sorted(slices.Values(slices.Concat(common, s.required, s.optional)))

@@ -895,7 +895,7 @@ export interface ListWorkspace {
 }
 
 export interface Live {
-  /** The database's time when the workspace was read. Null if it was not read yet. */
+  /** The database's time when the workspace was read. Null if it has not been read yet. */
   at: string | null;
   /** The events of the topics, in the order of each subject. Empty if there were too many for one message: then folded has their subjects. */
   changes: (LiveChange)[];
@@ -903,7 +903,7 @@ export interface Live {
   cursor: string;
   /** Subjects that have changed: read them again. */
   folded: (LiveSubject)[];
-  /** How long before this message that was. */
+  /** Time between that read and this message. */
   lagMs: number;
   /** True if more has changed than the message names: read everything again. */
   reset: boolean;
@@ -1279,7 +1279,7 @@ export interface Rate {
   commands: number;
   /** Items of batches that succeeded. */
   items: number;
-  /** How long the oldest work of the database has been due and not taken, in all workspaces. A node reads it once a minute; null if it has not. */
+  /** Age of the oldest work, in all workspaces, that is due and has no holder. A node reads it once a minute; null if it has not read it yet. */
   lagMs: number | null;
   /** 95 % of the HTTP requests took at most this long, without the time for which they waited for work; rounded up, by up to a quarter. It is that of the slowest 10 seconds of the minute; null if there were no requests. Responses that are streams of server-sent events are not counted. */
   latencyMs: number | null;
@@ -1287,7 +1287,7 @@ export interface Rate {
   node: string;
   /** Deliveries to reactions that ended. */
   reactions: number;
-  /** Those of them that were refused. */
+  /** Of these commands, those that were refused. */
   refusals: number;
   /** HTTP requests. */
   requests: number;
