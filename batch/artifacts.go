@@ -24,7 +24,7 @@ type ArtifactStore interface {
 	Put(ctx context.Context, name string, r io.Reader) error
 	// Open opens an artifact for reading, or returns [fs.ErrNotExist].
 	Open(ctx context.Context, name string) (io.ReadCloser, error)
-	// List returns the names that begin with a prefix, sorted.
+	// List returns the names that begin with a prefix, which ends with a slash. The names are sorted.
 	List(ctx context.Context, prefix string) ([]string, error)
 }
 

@@ -12,8 +12,8 @@ import (
 	"github.com/holdfast-go/holdfast/sqlite"
 )
 
-// The check of many runs is measured by itself: one run is made as users make them, its rows are
-// copied under other names until there are as many as wanted, and the check reads them all.
+// How long [holdfast.Engine.Check] takes with many runs is measured apart from the workloads: one run is started and
+// executed, its rows are copied under other names until there are as many as wanted, and the check reads them all.
 
 // copier copies the rows of a run.
 type copier struct {
@@ -68,7 +68,7 @@ func (k *copier) measure(ctx context.Context, runs int) (r result, err error) {
 	return result{Store: k.store, Workload: checkOf, Clients: 1, System: ours, Rows: runs, Seconds: round(many, 100), Growth: round(many/few, 100)}, err
 }
 
-// checked copies the run model under the numbers above from, up to to, and returns how many seconds a check takes.
+// checked copies the run model under the numbers above from, up to to, and returns how many seconds [holdfast.Engine.Check] takes.
 func (k *copier) checked(ctx context.Context, model string, from, to int) (float64, error) {
 	const page = 10_000
 	for ; from < to; from += page {

@@ -870,6 +870,7 @@ func (c *Client) GetOverview(ctx context.Context, o ...Option) (wire.Overview, e
 }
 
 // CountEntities counts the entities of a lifecycle by status. Counts are exact up to 10,000.
+// Rows of your own tables are not counted.
 func (c *Client) CountEntities(ctx context.Context, lifecycle string, o ...Option) (wire.Tally, error) {
 	return do[wire.Tally](ctx, c, newRequest(http.MethodGet, nil, "lifecycles", lifecycle, "counts"), o)
 }
@@ -901,8 +902,8 @@ func (c *Client) GetLive(ctx context.Context, watch, since string, o ...Option) 
 }
 
 // StartBulk starts a bulk: one action on many runs, positions of reactions or operations, in
-// the background. Each member is acted on at most once, under the guard of the single action;
-// those that are refused are listed. With dryRun, nothing is written.
+// the background. Each member is acted on at most once, and is checked as by the same action
+// on one object; those that are refused are listed. With dryRun, nothing is written.
 func (c *Client) StartBulk(ctx context.Context, in wire.NewBulk, o ...Option) (wire.StartedBulk, error) {
 	return do[wire.StartedBulk](ctx, c, newRequest(http.MethodPost, in, "bulk"), o)
 }

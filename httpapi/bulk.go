@@ -17,7 +17,7 @@ import (
 func (a *API) bulkRoutes() {
 	add(a, route{Method: http.MethodPost, Path: "bulk", ID: "startBulk", Tag: "bulk", Summary: "Start a bulk: one action on many runs, positions of reactions or operations, in the background.",
 		Roles: operators, Status: http.StatusAccepted, Also: http.StatusOK, Idempotency: table.InTx,
-		More: "Each member is acted on at most once, under the guard of the single action; those that are refused are listed. With dryRun, nothing is written."}, startBulk)
+		More: "Each member is acted on at most once, and is checked as by the same action on one object; those that are refused are listed. With dryRun, nothing is written."}, startBulk)
 	add(a, route{Method: http.MethodGet, Path: "bulk", ID: "listBulks", Tag: "bulk", Summary: "List the workspace's bulks, newest first.", Roles: readers}, listBulks)
 	add(a, route{Method: http.MethodGet, Path: "bulk/{id}", ID: "getBulk", Tag: "bulk", Summary: "Show a bulk and its progress.", Roles: readers}, getBulk)
 	add(a, route{Method: http.MethodGet, Path: "bulk/{id}/members", ID: "listBulkMembers", Tag: "bulk", Summary: "List a bulk's members and the result of the action on each.", Roles: readers, Filter: "BulkMemberFilter"}, listBulkMembers)

@@ -145,7 +145,7 @@ func (c *call) send(source func(context.Context, func(message) error) error) err
 			case <-ctx.Done():
 				return ctx.Err()
 			}
-			select { // until then, the share of the message is in use
+			select { // wait until it is sent: the source's next read releases the share that the message uses (see [gate])
 			case <-sent:
 				return nil
 			case <-ctx.Done():

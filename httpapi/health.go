@@ -42,8 +42,8 @@ func (a *API) ready(ctx context.Context) (holdfast.Status, error) {
 	return s, err
 }
 
-// readyz reports whether this node should receive work: the database responds, and the process is
-// not stopping. Every failure is a 503.
+// readyz reports whether this node should receive requests: the database responds, the janitor has not
+// stalled, leases can be signed, and the process is not stopping. Every failure is a 503.
 func (a *API) readyz(w http.ResponseWriter, r *http.Request) {
 	if a.stopping.Load() {
 		writeProblem(w, r, http.StatusServiceUnavailable, fault.New(fault.Unavailable, "this node is stopping: use another node"))

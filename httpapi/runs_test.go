@@ -948,7 +948,9 @@ func TestTheExamplesOfStevora(t *testing.T) {
 	}
 	eachTestAPI(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *testAPI) {
 		d.want(d.ask("POST", "workflow-definitions", `{"name":"def_abc123","version":"1","steps":[{"name":"nap","type":"wait","durationMs":3600000}]}`, nil), 201, "")
-		d.want(d.ask("POST", "workflow-runs", request, nil), 404, fault.NotFound)
+		if p := d.want(d.ask("POST", "workflow-runs", request, nil), 404, fault.NotFound); !strings.Contains(p.Detail, "such as def_abc123@1") {
+			t.Errorf("got %q, want the form of an id", p.Detail)
+		}
 		request := strings.Replace(request, "def_abc123", "def_abc123@1", 1)
 		for _, status := range []int{201, 200} {
 			var got map[string]any

@@ -69,7 +69,14 @@ func TestAPendingStepOfAUsersRow(t *testing.T) {
 // TestValuesOfAJSONColumn verifies that a value of a JSON column is read as it was set: a string that looks like a number, for
 // example, stays a string.
 func TestValuesOfAJSONColumn(t *testing.T) {
-	onOwnTable(t, ordersTable, func(t *testing.T, e *holdfast.Engine, _ string) {
+	for _, declared := range []string{"json", "jsonb"} {
+		t.Run(declared, func(t *testing.T) { valuesOfAJSONColumn(t, declared) })
+	}
+}
+
+func valuesOfAJSONColumn(t *testing.T, declared string) {
+	t.Helper()
+	onOwnTable(t, strings.Replace(ordersTable, "more json", "more "+declared, 1), func(t *testing.T, e *holdfast.Engine, _ string) {
 		d := newTestAPI(t, e, withOrders())
 		d.orders()
 		for i, value := range []string{`"123"`, `"true"`, `"{\"a\":1}"`, `true`, `"007"`, `"hi"`, `[1]`} {

@@ -48,7 +48,8 @@ var failings = []failing{
 	}, panics: errOwn, outcome: "panicked"},
 	{name: "cancelled", act: func(*world) body { return wait }, cancel: true, is: context.Canceled, code: fault.ActionFailed, outcome: "cancelled"},
 	{name: "handler timeout", step: "brief", act: func(*world) body { return wait }, is: context.DeadlineExceeded, code: fault.ActionFailed, outcome: "timeout"},
-	{name: "step timeout", step: "hurry", act: func(*world) body { return wait }, is: context.Canceled, code: fault.ActionFailed, outcome: "timeout"},
+	{name: "step timeout", step: "hurry", act: func(*world) body { return wait }, is: holdfast.ErrActionFailed, code: fault.ActionFailed, outcome: "timeout"},
+	{name: "step timeout before the action", step: "rush", act: func(*world) body { return wait }, is: holdfast.ErrActionFailed, code: fault.ActionFailed, outcome: "timeout"},
 	{name: "validation fails", may: func(context.Context, *lifecycle.Act[bill]) error { return errOwn }, is: errOwn, code: fault.ActionFailed, outcome: "failed"},
 	{name: "validation says invalid", may: func(context.Context, *lifecycle.Act[bill]) error { return holdfast.Invalid("no") },
 		is: holdfast.ErrActionInvalid, code: fault.ActionInvalid, outcome: "invalid"},
@@ -172,7 +173,7 @@ func wantFailure(t *testing.T, w *world, f failing, id, step string) {
 	}
 	w.act(id, nil)
 	w.may(id, nil)
-	if step == "hurry" { // its timeout is short, and the next caller is not to be in a hurry
+	if step == "hurry" || step == "rush" { // its timeout is short, and the next caller is not to be in a hurry
 		step = "close"
 	}
 	if got, err := w.fire(id, step); err != nil || got.Status != "closed" || got.Version != 4 {

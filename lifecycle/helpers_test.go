@@ -28,13 +28,14 @@ import (
 const invoices = `
 workflow: invoice
 owning_module: billing
-status_types: [open, closing, trying, hurrying, briefing, closed, failed, noted]
+status_types: [open, closing, trying, hurrying, rushing, briefing, closed, failed, noted]
 initial_status: open
 janitor: {stuck_after: 5m}
 steps:
 - {step_id: 20, step_key: close, status: open, successful_claim_state: [closing, open], successful_state: closed, action: Act, validation: May}
 - {step_id: 30, step_key: try, status: open, successful_claim_state: [trying, open], successful_state: closed, failed_state: failed, action: Act, validation: May}
 - {step_id: 40, step_key: hurry, status: open, successful_claim_state: [hurrying, open], successful_state: closed, action: Act, timeout: 100ms}
+- {step_id: 45, step_key: rush, status: open, successful_claim_state: [rushing, open], successful_state: closed, failed_state: failed, action: Act, timeout: 1ms}
 - {step_id: 50, step_key: brief, status: open, successful_claim_state: [briefing, open], successful_state: closed, action: Brief}
 - {step_id: 60, step_key: note, status: open, successful_state: noted, action: Act, validation: May}
 - {step_id: 70, step_key: skip, status: open, successful_state: noted}
@@ -177,7 +178,9 @@ func (w *world) engine(parts ...holdfast.Part) *holdfast.Engine {
 
 func (w *world) engineWith(c holdfast.Config, parts ...holdfast.Part) *holdfast.Engine {
 	w.t.Helper()
-	c.Log = slog.New(slog.NewTextHandler(io.Discard, nil))
+	if c.Log == nil {
+		c.Log = slog.New(slog.NewTextHandler(io.Discard, nil))
+	}
 	e, err := holdfast.Open(context.Background(), databaseAt(w.db), c, parts...)
 	if err != nil {
 		w.t.Fatalf("open: %v", err)

@@ -1,6 +1,7 @@
 package lifecycle_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -16,6 +17,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/testkit"
 	"github.com/holdfast-go/holdfast/lifecycle"
 )
@@ -496,5 +498,45 @@ func TestTheTableRefusesAStatus(t *testing.T) {
 		if got := w.texts(`SELECT DISTINCT state FROM bills`); !slices.Equal(got, []string{"open"}) {
 			t.Errorf("got states %q, want only open", got)
 		}
+	})
+}
+
+// Verifies that a row whose table refuses to let it go from its claim keeps no other claim from being released, is no failure of the
+// janitor, and is released when its table accepts that.
+func TestARowThatCannotBeReleased(t *testing.T) {
+	onBoth(t, func(t *testing.T, db string) {
+		w := unopened(t, db, inOwn(invoices))
+		w.own = true
+		w.prepare(strings.Replace(ownTable, "remark text", "remark text, CHECK (remark IS NULL OR state <> 'open')", 1))
+		var log bytes.Buffer
+		w.e = w.engineWith(holdfast.Config{Log: slog.New(slog.NewTextHandler(&log, nil))}, w.l)
+		w.create("a", "b", "c")
+		for _, id := range []string{"a", "b", "c"} {
+			w.claim(id, "close")
+		}
+		w.exec(`UPDATE bills SET remark = 'stays' WHERE nr = 'b'`)
+		w.advance(time.Hour)
+		for range 3 {
+			w.round()
+		}
+		for _, sweep := range engine.Of(w.e).Report().Sweeps {
+			if sweep.Error != "" {
+				t.Errorf("sweep %s failed: %s", sweep.Name, sweep.Error)
+			}
+		}
+		w.happened("a", "open", "created", "claimed", "recovered")
+		w.happened("c", "open", "created", "claimed", "recovered")
+		if got := w.get("b"); got.Status != "closing" || got.Claimed == nil {
+			t.Errorf("%+v", got)
+		}
+		if text := log.String(); !strings.Contains(text, "your table refuses to release a row") || !strings.Contains(text, "lifecycle=invoice entity=b") {
+			t.Errorf("the log does not name the row:\n%s", text)
+		}
+		if waiting, err := holdfasttest.Settle(t.Context(), w.e); fault.CodeOf(err) != fault.Validation || !strings.Contains(err.Error(), `invoice "b" cannot be released`) {
+			t.Errorf("Settle returned %v, %v, want an error that names the row", waiting, err)
+		}
+		w.exec(`UPDATE bills SET remark = NULL`)
+		w.round()
+		w.happened("b", "open", "created", "claimed", "recovered")
 	})
 }

@@ -255,14 +255,14 @@ func TestEveryUncoveredLifecycleIsNamed(t *testing.T) {
 // Verifies that a lifecycle with a claim that no janitor covers does not start, and that the error names the
 // workflow, the statuses and the module; if a janitor covers only some statuses, the error names the others.
 func TestAnUncoveredClaimIsRefused(t *testing.T) {
-	all := []string{"closing", "trying", "hurrying", "briefing"}
+	all := []string{"closing", "trying", "hurrying", "rushing", "briefing"}
 	onBoth(t, func(t *testing.T, db string) {
 		for name, c := range map[string]struct {
 			by   []lifecycle.Janitor
 			bare []string
 		}{
 			"nobody": {nil, all},
-			"some":   {[]lifecycle.Janitor{&partialCleaner{covers: []string{"closing", "briefing"}}}, []string{"trying", "hurrying"}},
+			"some":   {[]lifecycle.Janitor{&partialCleaner{covers: []string{"closing", "rushing", "briefing"}}}, []string{"trying", "hurrying"}},
 			"two":    {[]lifecycle.Janitor{&partialCleaner{covers: all[:2]}, &partialCleaner{covers: all[2:]}}, nil},
 			"all":    {[]lifecycle.Janitor{&cleaner{}}, nil},
 		} {

@@ -246,7 +246,7 @@ func (d *Database) inspectTables(ctx context.Context, db *sql.DB, migrate bool) 
 	}
 	if d.alone && ours == 0 && others > 0 {
 		return fault.New(fault.DatabaseForeign,
-			"%s contains another program's tables (%d) but none of Holdfast's: choose another file. Nothing was changed", d.path, others)
+			"%s contains another program's tables (%d) but none of Holdfast's: choose another file, or add Holdfast's tables with \"holdfast migrate\". Nothing was changed", d.path, others)
 	}
 	if err := d.inspectPages(ctx, db); err != nil {
 		return err

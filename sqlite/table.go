@@ -71,7 +71,7 @@ func (c *column) is(param string) string {
 func (c *column) json() string {
 	q := c.quoted()
 	text := "json_quote(" + q + ")"
-	if c.declared == "JSON" {
+	if c.isJSON() {
 		text = "CASE WHEN json_valid(" + q + ") THEN " + q + " ELSE json_quote(" + q + ") END"
 	}
 	return `CASE typeof(` + q + `) WHEN 'blob' THEN json_quote('\x' || lower(hex(` + q + `)))` +
@@ -352,12 +352,12 @@ func (c *column) fromJSON(text json.RawMessage) (any, error) {
 		}
 		return v.Float64()
 	case string:
-		if c.declared == "JSON" {
+		if c.isJSON() {
 			return compact.String(), nil
 		}
 		return v, nil
 	case bool:
-		if c.declared == "JSON" || c.isText() {
+		if c.isJSON() || c.isText() {
 			return compact.String(), nil
 		}
 		return v, nil
@@ -367,6 +367,9 @@ func (c *column) fromJSON(text json.RawMessage) (any, error) {
 		return v, nil
 	}
 }
+
+// isJSON reports whether the column is declared as JSON.
+func (c *column) isJSON() bool { return c.declared == "JSON" || c.declared == "JSONB" }
 
 // isText reports whether the column has the affinity TEXT.
 func (c *column) isText() bool {

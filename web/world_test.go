@@ -4,10 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"net/http/httptest"
 	"net/netip"
 	"net/url"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -20,6 +23,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/browser"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/keys"
+	"github.com/holdfast-go/holdfast/internal/testkit"
 	"github.com/holdfast-go/holdfast/stream"
 	"github.com/holdfast-go/holdfast/web"
 	"github.com/holdfast-go/holdfast/wire"
@@ -31,34 +35,85 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(browser.Main(holdfasttest.Ma
 type world struct {
 	*client.Client
 	t      testing.TB
+	api    *httpapi.API
 	engine *holdfast.Engine
-	url    string
-	admin  string   // a key
-	pages  []string // the address of each page
+	broken atomic.Bool                   // reads fail
+	lose   atomic.Bool                   // the response to the next change is lost
+	late   atomic.Pointer[chan struct{}] // until it is closed, responses with the inbox are not sent
+
+	mu    sync.Mutex
+	sent  []string // requests that change something
+	url   string
+	admin string   // a key
+	pages []string // the address of each page
 }
 
-// each runs a test against a server on each database.
+// each runs a test against a server with API keys on each database.
 func each(t *testing.T, f func(t *testing.T, w *world)) {
 	t.Helper()
-	api := func() *httpapi.API {
-		return httpapi.New(httpapi.Options{Dashboard: web.Handler(), SecretKeys: [][]byte{make([]byte, 32)}, AllowPrivate: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})
-	}
+	eachServer(t, httpapi.Options{SecretKeys: [][]byte{make([]byte, 32)}, AllowPrivate: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}, func() []holdfast.Part { return []holdfast.Part{stream.Feed(stream.FeedOptions{})} }, f)
+}
+
+// eachServer runs a test against a server with the options and parts on each database.
+func eachServer(t *testing.T, o httpapi.Options, parts func() []holdfast.Part, f func(t *testing.T, w *world)) {
+	t.Helper()
+	o.Dashboard = web.Handler()
 	for name, db := range map[string]func(testing.TB) string{"sqlite": holdfasttest.SQLite, "postgres": holdfasttest.PostgreSQL} {
 		t.Run(name, func(t *testing.T) {
-			a := api()
-			hf := holdfasttest.OpenOn(t, holdfasttest.At(db(t)), a, stream.Feed(stream.FeedOptions{}))
-			srv := httptest.NewServer(a)
+			w := &world{t: t, api: httpapi.New(o)}
+			w.engine = holdfasttest.OpenOn(t, holdfasttest.At(db(t)), append(parts(), w.api)...)
+			srv := httptest.NewServer(http.HandlerFunc(w.serve))
 			t.Cleanup(srv.Close)
-			t.Cleanup(a.Stop)
-			w := &world{t: t, engine: hf, url: srv.URL}
-			w.admin = w.key("admin", keys.Admin)
+			t.Cleanup(w.api.Stop)
+			w.url = srv.URL
 			var err error
+			if !o.NoKeys {
+				w.admin = w.key("admin", keys.Admin)
+			}
 			if w.Client, err = client.New(srv.URL, client.Options{APIKey: w.admin}); err != nil {
 				t.Fatal(err)
 			}
 			f(t, w)
 		})
 	}
+}
+
+// serve serves the API and the dashboard. Its reads fail, or a response is lost, if they are to.
+func (w *world) serve(rw http.ResponseWriter, r *http.Request) {
+	if w.broken.Load() && r.Method == http.MethodGet && strings.HasPrefix(r.URL.Path, "/api/v1/") && r.URL.Path != "/api/v1/session" {
+		ctx, cancel := context.WithDeadline(r.Context(), time.Unix(0, 0)) // the database does not respond in time
+		defer cancel()
+		r = r.WithContext(ctx)
+	}
+	if path, ok := strings.CutPrefix(r.URL.EscapedPath(), "/api/v1"); ok && r.Method != http.MethodGet {
+		w.mu.Lock()
+		w.sent = append(w.sent, r.Method+" "+path)
+		w.mu.Unlock()
+	}
+	if free := w.late.Load(); free != nil && r.URL.Path == "/api/v1/inbox" {
+		was := httptest.NewRecorder()
+		w.api.ServeHTTP(was, r)
+		<-*free
+		rw.Header().Set("Content-Type", was.Header().Get("Content-Type"))
+		_, _ = rw.Write(was.Body.Bytes())
+		return
+	}
+	if r.Method != http.MethodGet && w.lose.Swap(false) {
+		w.api.ServeHTTP(httptest.NewRecorder(), r)
+		rw.Header().Set("Content-Length", "1000") // a browser repeats a request by itself if nothing of the response has arrived
+		rw.WriteHeader(http.StatusOK)
+		_ = http.NewResponseController(rw).Flush()
+		panic(http.ErrAbortHandler)
+	}
+	w.api.ServeHTTP(rw, r)
+}
+
+// takeSent returns the requests that change something, since the last call.
+func (w *world) takeSent() (sent []string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	sent, w.sent = w.sent, nil
+	return sent
 }
 
 // key creates an API key.
@@ -103,6 +158,7 @@ func must[T any](v T, err error) func(testing.TB) T {
 func (w *world) fill(ctx context.Context, text func(field string) string) {
 	t := w.t
 	t.Helper()
+	testkit.Run(t, w.engine)
 	no := false
 	page := func(parts ...string) {
 		for i := range parts {
@@ -110,15 +166,15 @@ func (w *world) fill(ctx context.Context, text func(field string) string) {
 		}
 		w.pages = append(w.pages, "/"+strings.Join(parts, "/"))
 	}
-	one := func(handler string) wire.Task {
+	leased := func(handler string, lease wire.Millis) wire.Task {
 		t.Helper()
-		none := wire.Millis(0)
-		got := must(w.ClaimTasks(ctx, wire.ClaimTasks{Worker: text("worker"), Handlers: []string{handler}, Limit: 1, WaitMs: &none, LeaseMs: 60_000}))(t)
+		got := must(w.ClaimTasks(ctx, wire.ClaimTasks{Worker: text("worker"), Handlers: []string{handler}, Limit: 1, LeaseMs: lease}))(t)
 		if len(got.Tasks) != 1 {
 			t.Fatalf("claimed %+v of %s, want one task", got, handler)
 		}
 		return got.Tasks[0]
 	}
+	one := func(handler string) wire.Task { t.Helper(); return leased(handler, 600_000) }
 	for _, p := range []string{"", "overview", "lifecycles", "runs", "definitions", "approvals", "batches", "wallets", "streams", "reactions", "scopes", "operations", "races", "bulk", "handlers", "webhooks", "nodes", "keys", "audit"} {
 		page(p)
 	}
@@ -143,6 +199,29 @@ func (w *world) fill(ctx context.Context, text func(field string) string) {
 	for range 3 {
 		_, _ = w.FireStep(ctx, "job", entity, "do", wire.Fire{Requester: "admin"}, client.Wait(0))
 	}
+
+	// Entities whose operations are uncertain, with a result that came too late, and due.
+	late := text("entity2")
+	must(w.CreateEntity(ctx, "job", wire.NewEntity{ID: &late}))(t)
+	must(w.FireStep(ctx, "job", late, "do", wire.Fire{Requester: "admin"}, client.Wait(0)))(t)
+	x = leased(do, 1000)
+	testkit.Eventually(t, "uncertain operation", func() bool {
+		must(w.RunMaintenance(ctx))(t)
+		return must(w.GetEntity(ctx, "job", late))(t).Claim.Uncertain
+	})
+	if _, err := w.CompleteTask(ctx, x.ID, wire.CompleteTask{Epoch: x.Epoch, Output: raw(text("output"))}); err == nil {
+		t.Error("a late result was accepted")
+	}
+	page("lifecycles", "job", late)
+	due := text("entity3")
+	must(w.CreateEntity(ctx, "job", wire.NewEntity{ID: &due}))(t)
+	must(w.FireStep(ctx, "job", due, "do", wire.Fire{Requester: "admin"}, client.Wait(0)))(t)
+	page("lifecycles", "job", due)
+	free := text("entity4")
+	must(w.CreateEntity(ctx, "job", wire.NewEntity{ID: &free}))(t)
+	must(w.FireStep(ctx, "job", free, "do", wire.Fire{Requester: "admin"}, client.Wait(0)))(t)
+	must(w.WithdrawOperation(ctx, must(w.GetEntity(ctx, "job", free))(t).Claim.Operation, wire.Withdraw{Reason: text("reason")}))(t)
+	page("lifecycles", "job", free)
 	for o, err := range w.ListOperations(ctx, client.OperationFilter{}) {
 		if err != nil {
 			t.Fatal(err)
@@ -171,18 +250,43 @@ func (w *world) fill(ctx context.Context, text func(field string) string) {
 	r := must(w.StartRun(ctx, wire.StartRun{DefinitionID: "ask@1", Input: raw(map[string]any{"text": text("input")}), IdempotencyKey: new(text("key2"))}))(t)
 	page("runs", r.Run.ID)
 	must(w.SignalRun(ctx, r.Run.ID, wire.Signal{Type: text("signal"), Payload: raw(text("data"))}))(t)
-	for a, err := range w.ListApprovals(ctx, client.ApprovalFilter{}) {
-		if err != nil {
-			t.Fatal(err)
+	must(w.StartRun(ctx, wire.StartRun{DefinitionID: "ask@1", Input: raw(map[string]any{})}))(t)
+	approvals, decided := []wire.Approval(nil), 0
+	testkit.Eventually(t, "two approvals", func() bool {
+		approvals = nil
+		for a, err := range w.ListApprovals(ctx, client.ApprovalFilter{}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			approvals = append(approvals, a)
+		}
+		return len(approvals) == 2
+	})
+	for _, a := range approvals {
+		if a.RunID != r.Run.ID {
+			must(w.DecideApproval(ctx, a.ID, wire.Decide{Decision: "edited", Content: raw(map[string]any{text("data"): text("data")}), By: text("actor")}))(t)
+			decided++
 		}
 		page("approvals", a.ID)
+	}
+	if decided != 1 {
+		t.Fatalf("decided %d of %+v", decided, approvals)
 	}
 	r = must(w.StartRun(ctx, wire.StartRun{DefinitionID: "pay@1", Input: raw(map[string]any{})}))(t)
 	page("runs", r.Run.ID)
 	x = one(mail)
 	must(w.FailTask(ctx, x.ID, wire.FailTask{Epoch: x.Epoch, Message: text("message"), Retryable: &no}))(t)
-	b := must(w.StartBulk(ctx, wire.NewBulk{Action: "run.retry", IDs: []string{r.Run.ID}}))(t)
+
+	// A run that a bulk pauses, and one that waits for a worker.
+	idle := text("handler3")
+	must(w.PutHandler(ctx, idle, wire.PutHandler{Kind: "worker", Safety: "idempotent"}))(t)
+	must(w.PutDefinition(ctx, raw(map[string]any{"name": "ship", "version": "1", "steps": []any{map[string]any{"name": "pack", "type": "task", "handler": idle}}})))(t)
+	r = must(w.StartRun(ctx, wire.StartRun{DefinitionID: "ship@1", Input: raw(map[string]any{})}))(t)
+	b := must(w.StartBulk(ctx, wire.NewBulk{Action: "run.pause", IDs: []string{r.Run.ID}}))(t)
 	page("bulk", b.Bulk.ID)
+	page("runs", r.Run.ID)
+	r = must(w.StartRun(ctx, wire.StartRun{DefinitionID: "ship@1", Input: raw(map[string]any{})}))(t)
+	page("runs", r.Run.ID)
 
 	// A batch that waits for its wallet.
 	wallet, batch := text("wallet"), text("batch")
@@ -192,8 +296,18 @@ func (w *world) fill(ctx context.Context, text func(field string) string) {
 	cost := int64(10)
 	must(w.CreateBatch(ctx, wire.NewBatch{ID: &batch, Wallet: wallet, Handler: mail, Items: []wire.NewItem{{Key: text("item"), Cost: &cost, Input: raw(text("input"))}}}))(t)
 	page("batches", batch)
-	none := wire.Millis(0)
-	must(w.ClaimTasks(ctx, wire.ClaimTasks{Worker: "w", Handlers: []string{mail}, WaitMs: &none}))(t)
+	must(w.ClaimTasks(ctx, wire.ClaimTasks{Worker: "w", Handlers: []string{mail}, WaitMs: new(wire.Millis(0))}))(t)
+
+	// A batch that is open, with an item that succeeded and one that failed.
+	scan, open := text("handler4"), text("batch2")
+	must(w.PutHandler(ctx, scan, wire.PutHandler{Kind: "worker", Safety: "idempotent"}))(t)
+	must(w.PutWallet(ctx, text("wallet2"), wire.PutWallet{AllowNegative: true}))(t)
+	must(w.CreateBatch(ctx, wire.NewBatch{ID: &open, Wallet: text("wallet2"), Handler: scan, Open: true, Items: []wire.NewItem{{Key: text("item"), Cost: &cost}, {Key: text("item2"), Cost: &cost}}}))(t)
+	page("batches", open)
+	x = one(scan)
+	must(w.CompleteTask(ctx, x.ID, wire.CompleteTask{Epoch: x.Epoch, Output: raw(text("output"))}))(t)
+	x = one(scan)
+	must(w.FailTask(ctx, x.ID, wire.FailTask{Epoch: x.Epoch, Message: text("message"), Retryable: &no}))(t)
 
 	scope := text("scope")
 	must(w.PutScope(ctx, "cart", scope, raw(map[string]any{text("data"): text("data")})))(t)
@@ -208,7 +322,7 @@ func (w *world) fill(ctx context.Context, text func(field string) string) {
 
 // plain returns a name that a person could have chosen.
 func plain(field string) string {
-	names := map[string]string{"entity": "order-1017", "status": "open", "handler": "Charge", "handler2": "SendMail", "stream": "orders/1017", "reaction": "confirmations", "event": "order.paid", "worker": "worker-1", "wallet": "acme", "batch": "mailing-7", "scope": "customer-42",
+	names := map[string]string{"entity": "order-1017", "entity2": "order-1018", "entity3": "order-1019", "entity4": "order-1020", "handler3": "Pack", "handler4": "Scan", "batch2": "scans-12", "wallet2": "birch", "status": "open", "handler": "Charge", "handler2": "SendMail", "stream": "orders/1017", "reaction": "confirmations", "event": "order.paid", "worker": "worker-1", "wallet": "acme", "batch": "mailing-7", "scope": "customer-42",
 		"prompt": "Refund 120.00 to customer 42?", "label": "Refund", "message": "the mail server refused the address", "key": "click-8812", "key2": "refund-1017", "actor": "clerk@example.com", "requester": "finance", "reason": "the mail server is back", "reference": "invoice 2026-11"}
 	if n, ok := names[field]; ok {
 		return n

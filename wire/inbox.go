@@ -51,7 +51,7 @@ type Node struct {
 	Sweeps    []NodeSweep  `json:"sweeps" doc:"The last run of each sweep of the janitor."`
 	Stalled   bool         `json:"stalled" doc:"The janitor no longer completes its sweeps."`
 	Pool      NodePool     `json:"pool"`
-	Queued    int          `json:"queued" doc:"Streams that wait until the node has free capacity."`
+	Queued    int          `json:"queued" doc:"Streams that the node has leased for reactions, and that wait until it has free capacity."`
 	Waiting   int          `json:"waiting" doc:"Callers that wait for a wake-up."`
 	Snapshot  *Snapshot    `json:"snapshot" doc:"The oldest snapshot that keeps PostgreSQL from removing old rows; null if there is none."`
 }
@@ -76,10 +76,10 @@ type NodePool struct {
 	Size int `json:"size"`
 }
 
-// Snapshot is an open transaction of the database.
+// Snapshot is the oldest open transaction of PostgreSQL that has a snapshot.
 type Snapshot struct {
-	Since *Time  `json:"since"`
-	By    string `json:"by"`
+	Since *Time  `json:"since" doc:"When the transaction began."`
+	By    string `json:"by" doc:"The connection of the transaction: its process id, its application or role, and its state."`
 }
 
 // Rate is what a node has done in one minute.
@@ -93,7 +93,7 @@ type Rate struct {
 	Steps     int64  `json:"steps" doc:"Steps of runs that ended."`
 	Items     int64  `json:"items" doc:"Items of batches that succeeded."`
 	Reactions int64  `json:"reactions" doc:"Deliveries to reactions that ended."`
-	LatencyMs *int64 `json:"latencyMs" doc:"95 % of the HTTP requests took at most this long, without the time for which they waited for work; rounded up, by up to a quarter. It is that of the slowest 10 seconds of the minute; null if there were no requests. Event streams are not counted."`
+	LatencyMs *int64 `json:"latencyMs" doc:"95 % of the HTTP requests took at most this long, without the time for which they waited for work; rounded up, by up to a quarter. It is that of the slowest 10 seconds of the minute; null if there were no requests. Responses that are streams of server-sent events are not counted."`
 	LagMs     *int64 `json:"lagMs" doc:"How long the oldest work of the database has been due and not taken, in all workspaces. A node reads it once a minute; null if it has not."`
 }
 

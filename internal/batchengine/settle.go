@@ -3,6 +3,7 @@ package batchengine
 import (
 	"context"
 	"encoding/json"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -77,18 +78,24 @@ const (
 
 // settler settles the finished items of a worker.
 //
-// An item that finishes while no other of its batch is being settled is settled at once, by
-// itself. Those that finish meanwhile wait, and are then settled together: the first of them
-// calls [SettleAll] for all, so that the batch is locked and its counts are updated once. There
-// is no timer, and a single item does not wait.
+// An item that finishes while no other of its batch is being settled is settled at once, with
+// those that finish at the same time: it lets the goroutines run that can run. Those that finish
+// while it is settled wait, and are then settled together. The first of several calls [SettleAll]
+// for all, so that the batch is locked and its counts are updated once. There is no timer, and a
+// single item does not wait.
 //
 // What SettleAll does not settle, each item settles itself under its own context: an error of
 // one, or of the one that made the call, is not an error of the others. This is safe even if the
 // outcome is unknown, because [Settle] returns the same result when it is repeated.
 type settler struct {
-	mu sync.Mutex
-	// waiting has an entry for each batch whose items are being settled.
-	waiting map[batchRef][]*finishing
+	mu    sync.Mutex
+	calls map[batchRef]*settling
+}
+
+// settling is a batch whose items are being settled.
+type settling struct {
+	waiting []*finishing
+	ended   chan struct{} // closed when the current call has ended
 }
 
 type batchRef struct {
@@ -111,8 +118,11 @@ type notice struct {
 func (s *settler) settle(ctx context.Context, e store.Doer, f Finished) error {
 	ref := batchRef{f.partition(), f.Batch}
 	w := &finishing{f, make(chan notice, 1)}
-	mine := notice{lead: []*finishing{w}}
-	if !s.enter(ref, w) {
+	var mine notice
+	if s.enter(ref, w) {
+		yield(func() int { return s.waitFor(ref) })
+		mine.lead = s.next(ref, w)
+	} else {
 		var err error
 		if mine, err = s.wait(ctx, ref, w); err != nil {
 			return err
@@ -150,16 +160,30 @@ func together(ctx context.Context, e store.Doer, all []*finishing) (settled bool
 func (s *settler) enter(ref batchRef, w *finishing) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	others, busy := s.waiting[ref]
-	if !busy {
-		if s.waiting == nil {
-			s.waiting = make(map[batchRef][]*finishing)
-		}
-		s.waiting[ref] = nil
-		return true
+	if c := s.calls[ref]; c != nil {
+		c.waiting = append(c.waiting, w)
+		return false
 	}
-	s.waiting[ref] = append(others, w)
-	return false
+	if s.calls == nil {
+		s.calls = make(map[batchRef]*settling)
+	}
+	s.calls[ref] = &settling{ended: make(chan struct{})}
+	return true
+}
+
+// waitFor returns how many items wait for the current call for a batch.
+func (s *settler) waitFor(ref batchRef) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.calls[ref].waiting)
+}
+
+// yield lets other goroutines run for as long as this makes n grow.
+func yield(n func() int) {
+	for before, now := -1, n(); now > before; {
+		runtime.Gosched()
+		before, now = now, n()
+	}
 }
 
 // wait waits for an item's notice. If its context ends first, it withdraws.
@@ -169,32 +193,69 @@ func (s *settler) wait(ctx context.Context, ref batchRef, w *finishing) (notice,
 		return t, nil
 	case <-ctx.Done():
 	}
-	s.mu.Lock()
-	i := slices.Index(s.waiting[ref], w)
-	if i >= 0 {
-		s.waiting[ref] = slices.Delete(s.waiting[ref], i, i+1)
-	}
-	s.mu.Unlock()
-	if i >= 0 {
+	if s.withdraw(ref, w) {
 		return notice{}, ctx.Err()
 	}
 	return <-w.notice, nil // another item has included it in its call
 }
 
-// leave ends a call: the items that have finished meanwhile are next.
-func (s *settler) leave(ref batchRef) {
+func (s *settler) withdraw(ref batchRef, w *finishing) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	waiting := s.waiting[ref]
-	if len(waiting) == 0 {
-		delete(s.waiting, ref)
+	c := s.calls[ref]
+	if c == nil {
+		return false
+	}
+	i := slices.Index(c.waiting, w)
+	if i >= 0 {
+		c.waiting = slices.Delete(c.waiting, i, i+1)
+	}
+	return i >= 0
+}
+
+// await waits until the current call for a batch, if there is one, has ended.
+func (s *settler) await(ctx context.Context, ref batchRef) {
+	s.mu.Lock()
+	c := s.calls[ref]
+	var ended chan struct{}
+	if c != nil {
+		ended = c.ended
+	}
+	s.mu.Unlock()
+	if c == nil {
 		return
 	}
-	n, size := 0, 0
-	for n < min(len(waiting), maxSettled) && (n == 0 || size+len(waiting[n].Output) <= maxSettledBytes) {
-		size += len(waiting[n].Output)
-		n++
+	select {
+	case <-ended:
+	case <-ctx.Done():
 	}
-	s.waiting[ref] = waiting[n:]
-	waiting[0].notice <- notice{lead: waiting[:n:n]}
+}
+
+// leave ends a call: the items that have finished meanwhile are next.
+func (s *settler) leave(ref batchRef) {
+	if next := s.next(ref, nil); len(next) > 0 {
+		next[0].notice <- notice{lead: next}
+	}
+}
+
+// next returns the items to settle in one call: first, if there is one, and those that wait. Without first, the current call
+// ends. If no item waits, the next one that finishes is settled at once.
+func (s *settler) next(ref batchRef, first *finishing) (all []*finishing) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c, size := s.calls[ref], 0
+	if first != nil {
+		all, size = append(all, first), len(first.Output)
+	} else {
+		close(c.ended)
+		c.ended = make(chan struct{})
+	}
+	for len(c.waiting) > 0 && len(all) < maxSettled && (len(all) == 0 || size+len(c.waiting[0].Output) <= maxSettledBytes) {
+		size += len(c.waiting[0].Output)
+		all, c.waiting = append(all, c.waiting[0]), c.waiting[1:]
+	}
+	if len(all) == 0 {
+		delete(s.calls, ref)
+	}
+	return all
 }

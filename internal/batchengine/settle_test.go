@@ -3,6 +3,7 @@ package batchengine_test
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -17,9 +18,9 @@ import (
 // slowEngine holds up the first settle until open is closed, and counts commands by verb.
 type slowEngine struct {
 	*engine.Engine
-	open chan struct{}
-	mu   sync.Mutex
-	did  map[string]int
+	held, open chan struct{} // held is closed when the first settle has come
+	mu         sync.Mutex
+	did        map[string]int
 }
 
 func (e *slowEngine) Do(ctx context.Context, c store.Command) error {
@@ -28,23 +29,27 @@ func (e *slowEngine) Do(ctx context.Context, c store.Command) error {
 	first := c.Decl().Name == "batches.settle" && e.did["batches.settle"] == 1
 	e.mu.Unlock()
 	if first {
+		close(e.held)
 		<-e.open
 	}
 	return e.Engine.Do(ctx, c)
 }
 
-// serveAll lets a worker serve items, of which the first settle is held up until the others wait for it.
+// serveAll lets a worker serve items. The settle of the first is held up while the others are served.
 func (s fixture) serveAll(taken []batchengine.Taken, lease time.Duration, body func(batchengine.Taken) ([]byte, error), meanwhile func(*batchengine.Worker)) map[string]int {
 	s.t.Helper()
-	e := &slowEngine{Engine: engine.Of(s.e), open: make(chan struct{}), did: make(map[string]int)}
+	e := &slowEngine{Engine: engine.Of(s.e), held: make(chan struct{}), open: make(chan struct{}), did: make(map[string]int)}
 	w := &batchengine.Worker{Engine: e, Hub: wake.NewHub(), Log: slog.New(slog.DiscardHandler), Name: "me", Lease: lease,
 		Body: func(_ context.Context, t batchengine.Taken) ([]byte, []batchengine.Commit, error) {
 			output, err := body(t)
 			return output, nil, err
 		}}
 	var all sync.WaitGroup
-	for _, t := range taken {
+	for i, t := range taken {
 		all.Go(func() { w.Serve(s.t.Context(), t) })
+		if i == 0 {
+			<-e.held
+		}
 	}
 	meanwhile(w)
 	close(e.open)
@@ -121,5 +126,38 @@ func TestAnItemDoesNotWaitForever(t *testing.T) {
 			})
 		})
 		s.is(batchengine.Running, batchengine.Counts{Running: items}, items, 0, 0)
+	})
+}
+
+// TestATakeRemembersBatches verifies that a take with [batchengine.Recent] does not search for batches again while the
+// batches that it remembers have items, that a batch without further items is forgotten, and that one that permits nothing is not
+// taken from.
+func TestATakeRemembersBatches(t *testing.T) {
+	each(t, func(t *testing.T, s fixture) {
+		s.wallet(100)
+		s.create(batchengine.New{MaxConcurrency: 10, Items: work(5, 1)})
+		e := &slowEngine{Engine: engine.Of(s.e), did: make(map[string]int)}
+		recent := new(batchengine.Recent)
+		take := func(want, searches int, known ...string) (taken []batchengine.Taken) {
+			t.Helper()
+			taken, err := batchengine.Take(t.Context(), e, batchengine.Ask{Handlers: []string{"h"}, Holder: "me", Limit: 2, Recent: recent})
+			s.ok(err)
+			recent.Remember(time.Hour)
+			if len(taken) != want || e.did["batches.list_ready"] != searches || !slices.Equal(recent.Known(), known) {
+				t.Fatalf("took %d items after %d searches and remembers %q, want %d, %d and %q", len(taken), e.did["batches.list_ready"], recent.Known(), want, searches, known)
+			}
+			return taken
+		}
+		first := take(2, 1, "b")
+		take(2, 1, "b")
+		take(1, 1)
+		take(0, 2)
+		s.ok(batchengine.Release(t.Context(), engine.Of(s.e), first[0], 0))
+		s.ok(batchengine.Release(t.Context(), engine.Of(s.e), first[1], 0))
+		taken := take(2, 3, "b")
+		s.ok(batchengine.Release(t.Context(), engine.Of(s.e), taken[0], 0))
+		_, _, err := batchengine.Cancel(t.Context(), engine.Of(s.e), "b", "")
+		s.ok(err)
+		take(0, 4)
 	})
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/events"
 	"github.com/holdfast-go/holdfast/internal/lease"
 	"github.com/holdfast-go/holdfast/internal/meter"
@@ -93,6 +94,8 @@ type Ask struct {
 	// Room, if set, limits the take: each item uses capacity of its workspace and
 	// handler.
 	Room *lease.Capacity
+	// Recent, if set, is used instead of a search for batches.
+	Recent *Recent
 }
 
 type readyArgs struct {
@@ -183,15 +186,26 @@ func Take(ctx context.Context, d store.Doer, a Ask) ([]Taken, error) {
 	if err != nil {
 		return nil, err
 	}
+	if ready := a.Recent.get(); len(ready) > 0 {
+		if all, err := a.takeFrom(ctx, d, at, ready); len(all) > 0 || err != nil {
+			return all, err
+		}
+	}
 	ready, err := a.ready(ctx, d, at, string(handlers))
 	if err != nil {
 		return nil, err
 	}
-	var all []Taken
-	var failed error
+	a.Recent.found()
+	return a.takeFrom(ctx, d, at, ready)
+}
+
+// takeFrom takes items of the batches, in their order, and remembers those that may have more.
+func (a Ask) takeFrom(ctx context.Context, d store.Doer, at store.Partition, ready []Ready) (all []Taken, failed error) {
 	_, inTx := d.(*store.Tx)
+	var rest, more []Ready
 	for i, b := range ready {
 		if len(all) >= a.Limit || inTx && len(all) > 0 { // a transaction locks only one wallet
+			rest = ready[i:]
 			break
 		}
 		if a.Busy[b.ID] {
@@ -212,13 +226,47 @@ func Take(ctx context.Context, d store.Doer, a Ask) ([]Taken, error) {
 			}
 			return nil, err
 		}
+		if len(some) == n {
+			more = append(more, b)
+		}
 		failed = errors.Join(failed, err) // continue with the other batches
 		all = append(all, some...)
 	}
+	a.Recent.put(append(rest, more...))
 	if len(all) > 0 { // they are leased, so the caller must get them
 		return all, nil
 	}
 	return nil, failed
+}
+
+// Recent remembers for a moment which batches had items to take, so that a worker whose items end quickly does not search for
+// batches before each take. It is a hint: [Take] checks each batch under its lock. Batches that become ready, and the order of the
+// batches of a workspace, are noticed [recentFor] later at most. Not safe for concurrent use.
+type Recent struct {
+	until time.Time
+	ready []Ready // those that were not served lately come first
+}
+
+const recentFor = 10 * time.Millisecond
+
+func (r *Recent) get() []Ready {
+	if r == nil || !clock.Now().Before(r.until) {
+		return nil
+	}
+	return r.ready
+}
+
+// found notes that the batches have just been read.
+func (r *Recent) found() {
+	if r != nil {
+		r.until = clock.Now().Add(recentFor)
+	}
+}
+
+func (r *Recent) put(ready []Ready) {
+	if r != nil {
+		r.ready = ready
+	}
 }
 
 // ready returns batches that have items to take, ordered so that each workspace

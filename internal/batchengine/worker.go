@@ -61,8 +61,9 @@ func (w *Worker) Run(ctx context.Context) {
 	if w.ByHandler {
 		capacity.ByHandler()
 	}
+	recent := make(map[int16]*Recent)
 	p := wake.Poller{Hub: w.Hub, Topics: append([]string{again}, w.Topics...), Log: w.Log, WorkKinds: w.WorkKinds, Poll: func(ctx context.Context) (bool, error) {
-		return w.poll(ctx, capacity, &bodies)
+		return w.poll(ctx, capacity, recent, &bodies)
 	}}
 	p.Run(ctx)
 }
@@ -71,7 +72,7 @@ func (w *Worker) Run(ctx context.Context) {
 func (w *Worker) WorkKinds() []wake.WorkKind { return wake.WorkKinds(wake.Batch, w.Handlers()...) }
 
 // poll takes items as far as there is capacity, and starts a body for each.
-func (w *Worker) poll(ctx context.Context, capacity *lease.Capacity, bodies *sync.WaitGroup) (found bool, err error) {
+func (w *Worker) poll(ctx context.Context, capacity *lease.Capacity, recent map[int16]*Recent, bodies *sync.WaitGroup) (found bool, err error) {
 	handlers := w.Handlers()
 	if len(handlers) == 0 {
 		return false, nil
@@ -84,7 +85,11 @@ func (w *Worker) poll(ctx context.Context, capacity *lease.Capacity, bodies *syn
 		if err := capacity.Wait(ctx); err != nil {
 			return found, err
 		}
-		taken, err := w.take(ctx, Ask{Handlers: handlers, Limit: 1000, All: true, Shard: shard, Room: capacity})
+		if recent[shard] == nil {
+			recent[shard] = new(Recent)
+		}
+		w.gather(ctx, shard, recent[shard], capacity)
+		taken, err := w.take(ctx, Ask{Handlers: handlers, Limit: 1000, All: true, Shard: shard, Room: capacity, Recent: recent[shard]})
 		found = found || len(taken) > 0
 		for _, t := range taken {
 			bodies.Go(func() {
@@ -97,6 +102,17 @@ func (w *Worker) poll(ctx context.Context, capacity *lease.Capacity, bodies *syn
 		}
 	}
 	return found, nil
+}
+
+// gather waits until items that are being settled have freed their capacity, so that they are replaced in one take. It waits for
+// the current call, and for the one that begins when that ends: a take of the batch would wait for either in any case.
+func (w *Worker) gather(ctx context.Context, shard int16, recent *Recent, capacity *lease.Capacity) {
+	for range 2 {
+		for _, b := range recent.get() {
+			w.settler.await(ctx, batchRef{store.Partition{Shard: shard, Workspace: b.Workspace}, b.ID})
+		}
+		yield(capacity.Left)
+	}
 }
 
 func (t Taken) share() lease.Share { return lease.Share{Workspace: t.Workspace, Handler: t.Handler} }

@@ -263,6 +263,22 @@ func TestLongTasks(t *testing.T) {
 	}
 }
 
+// TestBusy verifies that the longest task is measured, and that waiting is no part of it.
+func TestBusy(t *testing.T) {
+	t.Parallel()
+	p, _, ok := page(t, "")
+	if !ok {
+		return
+	}
+	const work = `(() => { for (const end = performance.now() + %d; performance.now() < end;); return true })()`
+	if got, all := p.Busy(func() { p.Eval(fmt.Sprintf(work, 300), nil) }); got < 30*time.Millisecond || got > 2*time.Second || all < got {
+		t.Errorf("the longest task took %v of CPU time, and all %v, and it ran for 300 ms", got, all)
+	}
+	if got, _ := p.Busy(func() { p.Eval(`new Promise(resolve => setTimeout(resolve, 300))`, nil) }); got >= 300*time.Millisecond {
+		t.Errorf("the longest task took %v of CPU time while the page waited for 300 ms", got)
+	}
+}
+
 func TestThrottledCPU(t *testing.T) {
 	t.Parallel()
 	p, _, ok := page(t, "")

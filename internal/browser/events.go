@@ -64,6 +64,12 @@ func (p *Page) event(m message) {
 		for _, ms := range durations {
 			p.tasks = append(p.tasks, time.Duration(ms*float64(time.Millisecond)))
 		}
+	case "Tracing.dataCollected":
+		var part struct{ Value []traced }
+		_ = json.Unmarshal(m.Params, &part)
+		p.trace = append(p.trace, part.Value...)
+	case "Tracing.tracingComplete":
+		p.complete = true
 	case "Page.javascriptDialogOpening":
 		p.problems = append(p.problems, "the page opened a dialog: "+e.Message)
 		go p.b.send(p.session, "Page.handleJavaScriptDialog", params{"accept": false})
@@ -104,6 +110,59 @@ func (p *Page) LongTasks() []time.Duration {
 	p.t.Helper()
 	p.sync()
 	return recorded(p, &p.tasks)
+}
+
+// traced is an event of a trace. Times are in microseconds.
+type traced struct {
+	Name, Ph string
+	Pid, Tid int
+	Tdur     float64
+}
+
+// traceConfig is for the tasks of threads, and the marks of pages.
+var traceConfig = params{"includedCategories": []string{"disabled-by-default-devtools.timeline", "blink.user_timing"}, "excludedCategories": []string{"*"}}
+
+// Busy calls f, and returns the CPU time of the longest task of the page's main thread meanwhile, and of all of them. Unlike
+// [Page.LongTasks] it leaves out the time in which the machine was busy with something else. If f loads a document, it counts
+// from there only.
+func (p *Page) Busy(f func()) (longest, all time.Duration) {
+	p.t.Helper()
+	p.mu.Lock()
+	p.trace, p.complete = nil, false
+	p.mu.Unlock()
+	p.do("Tracing.start", params{"transferMode": "ReportEvents", "traceConfig": traceConfig})
+	f()
+	const mark = "this is the thread"
+	p.Eval(`(performance.mark("`+mark+`"), true)`, nil)
+	p.do("Tracing.end", nil)
+	for end := time.After(callLimit); ; {
+		p.mu.Lock()
+		complete := p.complete
+		p.mu.Unlock()
+		if complete {
+			break
+		}
+		select {
+		case <-p.changed:
+		case <-end:
+			p.t.Fatalf("the trace was not complete within %v", callLimit)
+		}
+	}
+	trace := recorded(p, &p.trace)
+	i := slices.IndexFunc(trace, func(x traced) bool { return x.Name == mark })
+	if i < 0 {
+		p.t.Fatal("the trace does not have the page's mark")
+	}
+	for _, x := range trace {
+		if x.Name == "RunTask" && x.Pid == trace[i].Pid && x.Tid == trace[i].Tid {
+			took := time.Duration(x.Tdur * float64(time.Microsecond))
+			longest, all = max(longest, took), all+took
+		}
+	}
+	if all == 0 {
+		p.t.Fatal("the trace has no tasks of the page")
+	}
+	return longest, all
 }
 
 func recorded[T any](p *Page, list *[]T) []T {

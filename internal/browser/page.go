@@ -28,6 +28,8 @@ type Page struct {
 	requests []string
 	problems []string
 	tasks    []time.Duration
+	trace    []traced
+	complete bool          // the trace
 	changed  chan struct{} // an event has arrived
 }
 

@@ -18,7 +18,7 @@ import (
 type batchesCommand struct {
 	Create   batchesCreate   `cmd:"" help:"Create a batch from a file of items."`
 	Add      batchesAdd      `cmd:"" help:"Add items from a file to an open batch."`
-	Seal     batchesSeal     `cmd:"" help:"Seal a batch, so that it accepts no more items."`
+	Seal     batchesSeal     `cmd:"" help:"Seal a batch, so that no more items can be added."`
 	List     batchesList     `cmd:"" help:"List the batches of a workspace."`
 	Show     batchesShow     `cmd:"" help:"Show a batch."`
 	Items    batchesItems    `cmd:"" help:"List the items of a batch."`

@@ -6,6 +6,7 @@ import (
 	"io"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/sqlite"
 )
 
 // Run migrates the schema, or prints the SQL.
@@ -16,6 +17,9 @@ func (c *migrateCommand) Run(ctx context.Context, p *program) error {
 	db, err := c.open()
 	if err != nil {
 		return err
+	}
+	if path, ok := c.sqlitePath(); ok {
+		db = sqlite.File(path) // may have your own tables: whoever runs this command has chosen the file
 	}
 	m := holdfast.Migration{Log: p.log, RuntimeRole: c.RuntimeRole}
 	if c.Print {

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"io"
@@ -87,6 +88,7 @@ func TestScripts(t *testing.T) {
 			"release":  withScene((*scene).release),
 			"occupy":   withScene((*scene).occupy),
 			"postgres": withScene((*scene).postgres),
+			"sqlite":   withScene((*scene).sqlite),
 		},
 	})
 }
@@ -134,6 +136,14 @@ func (s *scene) start(ts *testscript.TestScript, args []string) {
 		ts.Fatalf("the server exited before it was ready:\n%s", p.stderr.String())
 	}
 	ts.Setenv(args[0], strings.TrimPrefix(line, "holdfast ready url="))
+}
+
+// sqlite FILE SQL executes statements on a SQLite file, as another program does.
+func (s *scene) sqlite(ts *testscript.TestScript, args []string) {
+	db, err := sql.Open("sqlite", ts.MkAbs(args[0]))
+	ts.Check(err)
+	_, err = db.ExecContext(context.Background(), args[1])
+	ts.Check(errors.Join(err, db.Close()))
 }
 
 func (s *scene) process(ts *testscript.TestScript, name string) *process {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/alecthomas/kong"
@@ -22,19 +23,29 @@ func variable(name string) string {
 // parsed the command line. The settings of other commands are validated too, so that every
 // command finds a mistake in the shared file.
 func (g *grammar) BeforeResolve(ctx *kong.Context, p *program) error {
-	known := settings(ctx.Model.Node)
-	values, err := p.fileSettings(ctx, known)
+	selected, all := settings(ctx.Model.Node), sync.OnceValues(p.allSettings)
+	values, err := p.fileSettings(ctx, all)
 	if err != nil {
 		return err
 	}
-	for name, flag := range known {
-		text := p.env[variable(name)]
-		if text == "" { // counts as unset, because some shells cannot unset a variable
+	for env, text := range p.env {
+		name := setting(env)
+		if name == "" || text == "" { // counts as unset, because some shells cannot unset a variable
 			continue
+		}
+		flag := selected[name]
+		if flag == nil {
+			known, err := all()
+			if err != nil {
+				return err
+			}
+			if flag = known[name]; flag == nil {
+				continue
+			}
 		}
 		value, err := parseSetting(flag, text)
 		if err != nil {
-			return fmt.Errorf("%s %w", variable(name), err)
+			return fmt.Errorf("%s %w", env, err)
 		}
 		values[name] = value
 	}
@@ -44,7 +55,25 @@ func (g *grammar) BeforeResolve(ctx *kong.Context, p *program) error {
 	return nil
 }
 
-// settings returns the flags of all commands that are settings. A flag that several commands
+// setting returns the setting of an environment variable, or "".
+func setting(env string) string {
+	name := strings.ReplaceAll(strings.ToLower(strings.TrimPrefix(env, "HOLDFAST_")), "_", "-")
+	if variable(name) != env {
+		return ""
+	}
+	return name
+}
+
+// allSettings returns the settings of all commands. The parser of a command line has only those of its command.
+func (p *program) allSettings() (map[string]*kong.Flag, error) {
+	parser, err := p.parser(&grammar{})
+	if err != nil {
+		return nil, err
+	}
+	return settings(parser.Model.Node), nil
+}
+
+// settings returns the flags of a node and its commands that are settings. A flag that several commands
 // share is the same for each.
 func settings(node *kong.Node) map[string]*kong.Flag {
 	all := make(map[string]*kong.Flag)
@@ -68,7 +97,7 @@ func isSetting(f *kong.Flag) bool {
 }
 
 // fileSettings reads the file that --config names, or the default file if it exists.
-func (p *program) fileSettings(ctx *kong.Context, known map[string]*kong.Flag) (map[string]any, error) {
+func (p *program) fileSettings(ctx *kong.Context, known func() (map[string]*kong.Flag, error)) (map[string]any, error) {
 	named := p.env[variable("config")]
 	for _, path := range ctx.Path {
 		if path.Flag != nil && path.Flag.Name == "config" {

@@ -27,7 +27,7 @@ const maxFile = 64 << 10
 // The syntax tree is read instead of decoding into a struct, so that errors name the line,
 // and so that anchors and numbers in place of strings are refused. The parser itself refuses
 // duplicate keys.
-func readSettings(path string, named bool, known map[string]*kong.Flag) (map[string]any, error) {
+func readSettings(path string, named bool, known func() (map[string]*kong.Flag, error)) (map[string]any, error) {
 	text, err := readFile(path)
 	if errors.Is(err, fs.ErrNotExist) && !named {
 		return make(map[string]any), nil
@@ -38,7 +38,10 @@ func readSettings(path string, named bool, known map[string]*kong.Flag) (map[str
 	if err != nil {
 		return nil, fmt.Errorf("settings file %s %w", path, err)
 	}
-	f := settingsFile{path: path, known: known}
+	f := settingsFile{path: path}
+	if f.known, err = known(); err != nil {
+		return nil, err
+	}
 	return f.parse(text)
 }
 

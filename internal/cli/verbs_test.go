@@ -336,3 +336,39 @@ func pathOf(n *kong.Node) string {
 	}
 	return pathOf(n.Parent) + " " + n.Name
 }
+
+// TestOneCommandIsAsInTheWholeGrammar verifies that the parser of one command has the same subcommands, flags and
+// help as the parser of all commands.
+func TestOneCommandIsAsInTheWholeGrammar(t *testing.T) {
+	describe := func(n *kong.Node) string {
+		var b strings.Builder
+		for _, leaf := range n.Leaves(false) {
+			b.WriteString(leaf.FullPath() + leaf.Help + leaf.Detail)
+			for _, group := range leaf.AllFlags(false) {
+				for _, f := range group {
+					b.WriteString(f.String() + f.Default + f.Help)
+				}
+			}
+		}
+		return b.String()
+	}
+	p := newProgram(nil, io.Discard, io.Discard)
+	all, err := p.parser(&grammar{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, command := range all.Model.Children {
+		one, err := p.parser(&grammar{}, only(command.Name)...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		whole := command.Hidden || command.Name == "completion"
+		if n := len(one.Model.Children); n != 1 && !whole {
+			t.Errorf("%s: the parser has %d commands, want 1", command.Name, n)
+		}
+		i := slices.IndexFunc(one.Model.Children, func(n *kong.Node) bool { return n.Name == command.Name })
+		if i < 0 || describe(one.Model.Children[i]) != describe(command) {
+			t.Errorf("%s: the parser of this command alone differs", command.Name)
+		}
+	}
+}

@@ -28,7 +28,7 @@ const (
 	round = 750 * time.Millisecond // time between two rounds of the company
 	hold  = 600 * time.Millisecond // how long a clerk takes, so that the claim can be seen
 
-	perCustomer   = 6 // invoices of each customer; they are renewed, and never more
+	perCustomer   = 6 // invoices of each customer: a paid one is used again (step renew), so that there are never more
 	createdAtOnce = 4
 	moveEvery     = 2   // rounds between two steps of invoices
 	remindEvery   = 40  // rounds between two reminders

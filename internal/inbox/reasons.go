@@ -106,14 +106,14 @@ func times(n, noun string) string {
 	return n + " " + noun + "s"
 }
 
-// because adds the recorded error to a sentence.
+// because adds the recorded error, or the question, to a sentence.
 func because(sentence, message string) string {
 	message, _, _ = strings.Cut(strings.TrimSpace(message), "\n")
 	if message == "" {
 		return sentence + "."
 	}
-	if strings.HasSuffix(message, "?") || strings.HasSuffix(message, "!") {
-		return sentence + ": " + message
+	if !strings.ContainsAny(message[len(message)-1:], ".?!") {
+		message += "."
 	}
-	return sentence + ": " + strings.TrimSuffix(message, ".") + "."
+	return sentence + ": " + message
 }

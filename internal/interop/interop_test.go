@@ -142,6 +142,38 @@ func TestOpenAPIDocument(t *testing.T) {
 	})
 }
 
+// TestDashboardTypes verifies that TypeScript's compiler finds no mistake in the sources of the dashboard, which esbuild
+// bundles without looking at types.
+func TestDashboardTypes(t *testing.T) {
+	testlevel.Long(t)
+	modules, err := packages(t)
+	if err != nil {
+		missing(t, "TypeScript", err)
+		return
+	}
+	sources, err := filepath.Abs("../../web/src")
+	if err != nil {
+		t.Fatal(err)
+	}
+	paths := make(map[string][]string)
+	for _, name := range []string{"preact", "preact/*", "@preact/signals", "uplot"} {
+		paths[name] = []string{filepath.Join(modules, "node_modules", name)}
+	}
+	config, err := json.Marshal(map[string]any{"include": []string{filepath.Join(sources, "**", "*")}, "compilerOptions": map[string]any{
+		"noEmit": true, "strict": true, "noUnusedLocals": true, "noUnusedParameters": true, "noImplicitOverride": true, "skipLibCheck": true,
+		"target": "es2022", "lib": []string{"ES2023", "DOM", "DOM.Iterable"}, "module": "esnext", "moduleResolution": "bundler",
+		"jsx": "react-jsx", "jsxImportSource": "preact", "types": []string{}, "paths": paths,
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	project := filepath.Join(t.TempDir(), "tsconfig.json")
+	if err := os.WriteFile(project, config, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	run(t, exec.Command(filepath.Join(modules, "node_modules", ".bin", "tsc"), "--project", project))
+}
+
 // generates generates a client in Go and compiles it.
 func generates(t *testing.T, document string) {
 	dir := t.TempDir()

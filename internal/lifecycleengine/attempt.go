@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-go/holdfast/fault"
@@ -149,13 +150,23 @@ func (t *attempt) work(ctx context.Context, j *effects.Journal, w *work) (err, c
 		_, err := entities.Renew(ctx, t.engine, t.at, ticket, t.lease)
 		return err
 	}}
-	j.Leased, w.held = k.Held, k.Held
+	var timedOut atomic.Bool // although the context of the bodies may not have ended yet
+	held := func(ctx context.Context) error {
+		err := k.Held(ctx)
+		if errors.Is(err, lease.ErrTimeout) {
+			timedOut.Store(true)
+		}
+		return err
+	}
+	j.Leased, w.held = held, held
 	body := k.Start(effects.With(ctx, j))
 	defer k.Stop()
 	end := meter.Of(t.engine).Kind(meter.Operation).Begin()
 	err = catchPanic(func() error { return t.bodies(body, t.step, w) })
 	end()
-	cause = context.Cause(body)
+	if cause = context.Cause(body); cause == nil && timedOut.Load() {
+		cause = lease.ErrTimeout
+	}
 	t.ranOut = k.RanOut()
 	return err, cause
 }

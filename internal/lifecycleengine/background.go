@@ -224,6 +224,9 @@ func (b *registry) expire(ctx context.Context, onDemand bool) (freed int, err er
 			if yes {
 				freed++
 			}
+			if !onDemand {
+				failed = b.unlessRefused(failed, l)
+			}
 			err = errors.Join(err, failed) // a failure must not keep the others from being released
 		}
 	}
@@ -434,12 +437,24 @@ func (b *registry) overdue(ctx context.Context, shards []int16) (ended int, err 
 			if failed == nil {
 				yes, failed = s.withdrawOverdue(ctx, l)
 			}
-			if err = errors.Join(err, failed); yes {
+			if err = errors.Join(err, b.unlessRefused(failed, l)); yes {
 				ended++
 			}
 		}
 	}
 	return ended, err
+}
+
+// unlessRefused returns err, unless a user's table refuses to release the row. That is logged, and is no failure of the janitor:
+// the node is fine, and one row must not make it unready.
+func (b *registry) unlessRefused(err error, l entities.Lapsed) error {
+	refused, ok := errors.AsType[refusedRelease](err)
+	if !ok {
+		return err
+	}
+	b.engine.Log().Error("your table refuses to release a row", "workspace", l.Workspace, "lifecycle", l.Lifecycle, "entity", l.ID, "step", l.Step, "operation", l.Operation,
+		"error", refused)
+	return nil
 }
 
 // withdrawOverdue withdraws an operation that no worker took in time.

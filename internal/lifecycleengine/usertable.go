@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -308,10 +309,24 @@ func (o *userTable) recover(ctx context.Context, r recovery) (e entities.Entity,
 				return err
 			}
 		}
-		return o.follow(ctx, tx, &e, r.claim, false)
+		return o.letGo(ctx, tx, &e, r.claim)
 	})
 	return e, freed && err == nil, err
 }
+
+// letGo is follow for a row whose operation ends without a holder.
+func (o *userTable) letGo(ctx context.Context, tx *store.Tx, e *entities.Entity, claim string) error {
+	err := o.follow(ctx, tx, e, claim, false)
+	if fault.CodeOf(err) == fault.Validation {
+		return refusedRelease{fmt.Errorf("%s %q cannot be released to status %q: %w", e.Lifecycle, e.ID, e.Status, err)}
+	}
+	return err
+}
+
+// refusedRelease is the error of a user's table, for example of a constraint, that refuses to release a row.
+type refusedRelease struct{ error }
+
+func (r refusedRelease) Unwrap() error { return r.error }
 
 func (o *userTable) unpark(ctx context.Context, tx *store.Tx, at store.Partition, a entities.UnparkArgs, claim string) (entities.Entity, error) {
 	e, err := entities.Unpark(ctx, tx, at, a)
@@ -331,7 +346,7 @@ func (o *userTable) withdraw(ctx context.Context, at store.Partition, a entities
 		if e, done, err = entities.Withdraw(ctx, tx, at, a); err != nil || !done {
 			return err
 		}
-		if err := o.follow(ctx, tx, &e, a.Claim, false); err != nil || also == nil {
+		if err := o.letGo(ctx, tx, &e, a.Claim); err != nil || also == nil {
 			return err
 		}
 		return also(ctx, tx, e)

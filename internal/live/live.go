@@ -39,8 +39,9 @@ const (
 	// stateWithin is the longest time between two reads of the states. A read takes long if the database is far away or busy, and not
 	// only because of what it costs.
 	stateWithin = 2 * time.Second
-	// share is how many times longer than a read, and than telling it to all watchers, the pause after it is. Reads of events and
-	// of states have such pauses, so both together take at most a thirtieth of one processor core.
+	// share is how many times longer than a read, and than telling it to all watchers, the pause after it is. Reads of events,
+	// those that go back far, and reads of states that take less than 30 ms each have such pauses, so all three together take at
+	// most a twentieth of one processor core.
 	share = 60
 	// quiet is how long a watcher gets nothing. Then it gets the place, so that it can continue there.
 	quiet = 10 * time.Second

@@ -150,6 +150,9 @@ const (
 	// giveUp is how long a page of records is retried while the database is out of reach.
 	giveUp = time.Minute
 
+	// gatherFor is the pause between two pages that are not full: they share a commit.
+	gatherFor = 50 * time.Millisecond
+
 	maxTenants = 10_000
 )
 
@@ -172,6 +175,8 @@ type Log struct {
 	writing bool          // there is a goroutine that writes
 	page    []noted       // which it writes now
 	written chan struct{} // closed, and replaced, when a page is written
+	flushes int           // calls of Flush that wait
+	rest    func()        // ends the rest of the writer; nil while it does not rest
 	closed  bool
 }
 
@@ -264,7 +269,9 @@ func (l *Log) add(shard int16, n noted, code fault.Code) {
 	if l.count < room && who.limit.Allow() {
 		who.skipped = nil
 		l.waiting[shard] = append(l.waiting[shard], n)
-		l.count++
+		if l.count++; l.count == page {
+			l.hurry()
+		}
 	} else {
 		who.skipped = &n
 	}
@@ -304,6 +311,31 @@ func (l *Log) write() {
 		close(l.written)
 		l.written = make(chan struct{})
 		l.mu.Unlock()
+		l.gather()
+	}
+}
+
+// gather waits for refusals to write together, unless somebody waits for them.
+func (l *Log) gather() {
+	ctx, cancel := context.WithTimeout(context.Background(), gatherFor)
+	defer cancel()
+	l.mu.Lock()
+	if l.closed || l.flushes > 0 || l.count >= page {
+		l.mu.Unlock()
+		return
+	}
+	l.rest = cancel
+	l.mu.Unlock()
+	<-ctx.Done()
+	l.mu.Lock()
+	l.rest = nil
+	l.mu.Unlock()
+}
+
+// hurry ends the rest of the writer. REQUIRES: mu
+func (l *Log) hurry() {
+	if l.rest != nil {
+		l.rest()
 	}
 }
 
@@ -359,6 +391,9 @@ func (l *Log) next() (shard int16, some []noted, last bool) {
 func (l *Log) Flush(ctx context.Context) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.flushes++
+	defer func() { l.flushes-- }()
+	l.hurry()
 	for last := l.noted; l.oldest() <= last && ctx.Err() == nil; {
 		written := l.written
 		l.mu.Unlock()

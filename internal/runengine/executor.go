@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"time"
@@ -110,12 +111,20 @@ func Definition(ctx context.Context, d store.Doer, id string) (StoredDefinition,
 	}
 	all, err := definitionVerb.Do(ctx, d, id)
 	if err == nil && len(all) == 0 {
-		err = fault.New(fault.NotFound, "definition %q does not exist", id).With("pointer", "/definitionId")
+		err = unknownDefinition(id)
 	}
 	if err != nil {
 		return StoredDefinition{}, err
 	}
 	return all[0], nil
+}
+
+func unknownDefinition(id string) error {
+	hint := ""
+	if !strings.Contains(id, "@") {
+		hint = fmt.Sprintf(": the id of a definition is its name and its version, such as %s@1", id)
+	}
+	return fault.New(fault.NotFound, "definition %q does not exist%s", id, hint).With("pointer", "/definitionId")
 }
 
 // Definitions returns the definitions after a cursor, in the order of their ids.
@@ -137,7 +146,7 @@ func (k *Executor) definition(ctx context.Context, d store.Doer, at store.Partit
 		return nil, err
 	}
 	if len(all) == 0 {
-		return nil, fault.New(fault.NotFound, "definition %q does not exist", id).With("pointer", "/definitionId")
+		return nil, unknownDefinition(id)
 	}
 	def, violations := workflow.Parse(all[0].Body)
 	if len(violations) > 0 {

@@ -13,8 +13,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/strictjson"
 )
 
-// MaxAttempt is the maximum timeout of one attempt.
-const MaxAttempt = 24 * time.Hour
+// maxAttemptTime is the maximum timeout of one attempt.
+const maxAttemptTime = 24 * time.Hour
 
 // shape checks that a step has the fields of its type. [Parse] has done so for a text.
 func (l *linter) shape(i int, s *Step) {
@@ -39,8 +39,8 @@ func (l *linter) durations(i int, s *Step) {
 	l.duration(configdoc.Child(stepPath(i, "retry"), "maxBackoffMs"), s.Retry.MaxBackoff)
 	path := stepPath(i, "timeoutMs")
 	l.duration(path, s.Timeout)
-	if attempted := s.Type == Task || s.Type == HTTP || s.Type == Transition; attempted && s.Timeout > MaxAttempt {
-		l.Refuse("D7", path, "timeoutMs of %s must be at most %d (24 hours), got %d: shorten it, or use a wait", shapes[s.Type].what, MaxAttempt.Milliseconds(), s.Timeout.Milliseconds())
+	if attempted := s.Type == Task || s.Type == HTTP || s.Type == Transition; attempted && s.Timeout > maxAttemptTime {
+		l.Refuse("D7", path, "timeoutMs of %s must be at most %d (24 hours), got %d: shorten it, or use a wait", shapes[s.Type].what, maxAttemptTime.Milliseconds(), s.Timeout.Milliseconds())
 	}
 }
 
@@ -158,8 +158,8 @@ func isURL(s string) bool {
 	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != ""
 }
 
-// plainText returns a value that must be a string and is not an expression. A number is accepted as a
-// string.
+// plainText refuses a value that is neither a string nor a number, which a run converts to a string. ok reports that the
+// value is a string without an expression; text is then that string.
 func (l *linter) plainText(path string, v Value) (text string, ok bool) {
 	if len(v) == 0 || !l.Given(path) {
 		return "", false

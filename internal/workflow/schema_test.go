@@ -75,7 +75,7 @@ func sameLimits(t *testing.T, root *schemaNode) {
 	}
 	for what, have := range map[string][2]int{
 		"duration":    {int(root.Defs["duration"].Maximum), int(MaxDuration.Milliseconds())},
-		"attempt":     {int(root.Defs["attempt"].Maximum), int(MaxAttempt.Milliseconds())},
+		"attempt":     {int(root.Defs["attempt"].Maximum), int(maxAttemptTime.Milliseconds())},
 		"maxAttempts": {int(root.Defs["retry"].Properties["maxAttempts"].Maximum), MaxAttempts},
 		"steps":       {root.Properties["steps"].MaxItems, MaxSteps},
 		"name":        {root.Properties["name"].MaxLength, maxName},

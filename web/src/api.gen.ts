@@ -1106,7 +1106,7 @@ export interface Node {
   gone: boolean;
   name: string;
   pool: NodePool;
-  /** Streams that wait until the node has free capacity. */
+  /** Streams that the node has leased for reactions, and that wait until it has free capacity. */
   queued: number;
   /** When the node reported last. A node reports every 10 seconds. */
   seenAt: string | null;
@@ -1281,7 +1281,7 @@ export interface Rate {
   items: number;
   /** How long the oldest work of the database has been due and not taken, in all workspaces. A node reads it once a minute; null if it has not. */
   lagMs: number | null;
-  /** 95 % of the HTTP requests took at most this long, without the time for which they waited for work; rounded up, by up to a quarter. It is that of the slowest 10 seconds of the minute; null if there were no requests. Event streams are not counted. */
+  /** 95 % of the HTTP requests took at most this long, without the time for which they waited for work; rounded up, by up to a quarter. It is that of the slowest 10 seconds of the minute; null if there were no requests. Responses that are streams of server-sent events are not counted. */
   latencyMs: number | null;
   minute: string | null;
   node: string;
@@ -1539,7 +1539,9 @@ export interface Signalled {
 }
 
 export interface Snapshot {
+  /** The connection of the transaction: its process id, its application or role, and its state. */
   by: string;
+  /** When the transaction began. */
   since: string | null;
 }
 

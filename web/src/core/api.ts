@@ -38,14 +38,14 @@ export async function call<T>(path: string, o: Options = {}): Promise<T> {
   if (o.key) headers["Idempotency-Key"] = o.key;
   // Another tab may have logged in to another workspace: then the API refuses the request, instead of acting there.
   if (session.value && !anyWorkspace && !headers.Authorization) headers["X-Holdfast-Workspace"] ??= session.value.workspace;
-  let r: Response;
+  let r: Response, text: string;
   try {
     r = await fetch(base + path, { method: o.method ?? "GET", headers, body: o.body === undefined ? undefined : JSON.stringify(o.body), signal: o.signal });
+    text = await r.text();
   } catch (e) {
     if ((e as Error).name === "AbortError") throw e;
-    throw new Refused("UNREACHABLE", "The server cannot be reached.", 0, "");
+    throw new Refused("UNREACHABLE", "The server cannot be reached, or its response was lost.", 0, "");
   }
-  const text = await r.text();
   let doc: any;
   try {
     doc = text ? JSON.parse(text) : undefined;
@@ -109,7 +109,7 @@ export function curl(method: string, path: string, body?: unknown, headers: Reco
   const s = session.value;
   const q = (t: string) => "'" + t.replaceAll("'", `'\\''`) + "'";
   const lines = [`curl ${method === "GET" ? "" : `-X ${method} `}${q(location.origin + base + path.replace(/^\/api\/v1/, ""))}`];
-  if (s && s.login) lines.push(`-H "Authorization: Bearer $HOLDFAST_API_KEY"`);
+  if (s && s.login) lines.push(`-H "Authorization: Bearer $HOLDFAST_KEY"`);
   if (method !== "GET") lines.push(`-H ${q("Idempotency-Key: " + newKey())}`);
   for (const [k, v] of Object.entries(headers)) lines.push(`-H ${q(k + ": " + v)}`);
   if (body !== undefined) lines.push(`-H 'Content-Type: application/json'`, `-d ${q(JSON.stringify(body))}`);

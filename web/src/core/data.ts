@@ -12,6 +12,8 @@ export interface Read<T> {
   /** When the value was read, in this browser's time. */
   at: Signal<number>;
   reload: () => void;
+  /** Takes a value that the stream has sent. A read in flight is dropped, because its response may be older. */
+  set: (value: T) => void;
 }
 
 /** How a page follows what it shows: topics of GET live, and whether a change concerns it. */
@@ -59,6 +61,12 @@ export function useGet<T>(path: string | null, follow: Follow = {}): Read<T> {
         if (again) { again = false; r.soon(); }
       },
       reload: () => void r.load(),
+      set(v: T) {
+        abort?.abort();
+        clearTimeout(timer);
+        timer = 0; again = false;
+        batch(() => { loading.value = false; value.value = v; error.value = undefined; at.value = Date.now(); });
+      },
       /** soon reads again within a second. */
       soon() {
         if (timer || r.path === null) return;
@@ -87,7 +95,7 @@ export function useFollow(follow: Follow, f: (m: Watched) => void): void {
 interface Page<T> { items: T[]; next: string | null }
 
 /** A list that grows page by page, in both memory and view bounded. */
-export interface Rows<T> extends Omit<Read<T[]>, "value"> {
+export interface Rows<T> extends Omit<Read<T[]>, "value" | "set"> {
   value: Signal<T[] | undefined>;
   /** Whether there are rows after the last that was read. */
   more: Signal<boolean>;
@@ -99,7 +107,7 @@ export interface Rows<T> extends Omit<Read<T[]>, "value"> {
 const pageSize = 100, kept = 2000;
 
 /** usePages reads a list. A change of what it follows reads the first page again, if the list is at its beginning; else it says so by stale. */
-export function usePages<T>(path: string | null, follow: Follow = {}): Rows<T> & { stale: Signal<boolean> } {
+export function usePages<T>(path: string | null, follow: Follow = {}): Rows<T> & { stale: Signal<boolean>; set: (value: T[]) => void } {
   const read = useMemo(() => {
     const value = signal<T[] | undefined>(undefined), error = signal<Refused | undefined>(undefined), loading = signal(false), at = signal(0);
     const more = signal(false), stale = signal(false), dropped = signal(0);
@@ -142,6 +150,12 @@ export function usePages<T>(path: string | null, follow: Follow = {}): Rows<T> &
       },
       reload: () => void r.load(true),
       loadMore: () => { if (next !== null && !error.peek()) void r.load(false); },
+      set(v: T[]) {
+        abort?.abort();
+        clearTimeout(timer);
+        timer = 0; again = false; next = null;
+        batch(() => { loading.value = more.value = stale.value = false; dropped.value = 0; value.value = v; error.value = undefined; at.value = Date.now(); });
+      },
       soon() {
         if (r.path === null) return;
         if (pages > 1) { stale.value = true; return; } // the reader has scrolled: do not move the rows

@@ -57,7 +57,7 @@ function BulkDetail({ id }: { id: string }) {
   const b = read.value.value;
   if (!b) return read.error.value ? <Detail title="Bulk" close="/bulk"><Failure error={read.error.value} retry={read.reload} /></Detail> : <Loading />;
   const live = b.status === "PENDING" || b.status === "RUNNING";
-  const cancel = () => ask({ title: "Cancel this bulk", label: "Cancel the bulk", danger: true, method: "POST", path: p`/bulk/${id}/cancel`, send: () => ({}), body: <p>Nothing is done to the {plural(b.pending, "object")} that wait. What was done to the others is not undone.</p>, said: "Cancelled." });
+  const cancel = () => ask({ title: "Cancel this bulk", label: "Cancel the bulk", danger: true, method: "POST", path: p`/bulk/${id}/cancel`, send: () => ({}), body: <p>{plural(b.pending, "pending object")} will not be acted on. What was done to the others is not undone.</p>, said: "Cancelled." });
   const parts: [string, number, string][] = [["done", b.done, "ok"], ["refused", b.refused, "danger"], ["cancelled", b.cancelled, "neutral"], ["running", b.running, "active"], ["pending", b.pending, "waiting"]];
   return <Detail title={actionText(b.action)} state={<State of={b.status} />} close="/bulk" actions={<>{live && !b.cancelRequested && <Act method="POST" path={p`/bulk/${id}/cancel`} class="danger" icon="stop" onClick={cancel}>Cancel</Act>}<Menu label="More" entries={[curlEntry("GET", p`/bulk/${id}`)]} /></>}>
     {read.error.value && <Notice tone="danger"><Failure error={read.error.value} retry={read.reload} /></Notice>}

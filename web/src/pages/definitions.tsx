@@ -42,7 +42,7 @@ function DefinitionDetail({ id, all }: { id: string; all: Definition[] }) {
     <Act method="POST" path="/workflow-runs" icon="play" class="primary" onClick={() => startRun([d], id)}>Start a run</Act>
     <Act method="POST" path="/workflow-definitions" onClick={() => setParams({ new: "1" })}>New version</Act>
     <Menu label="More" entries={[curlEntry("GET", base), { label: "Copy the diagram as Mermaid", icon: "copy", run: () => void call<Drawing>(base + "/diagram?format=mermaid").then(m => copyText(m.diagram)).then(() => toast("Copied."), e => toast(e.message, "danger")) }]} /></>}>
-    <Facts of={[["Name", d.name], ["Version", d.version], ["Stored", <Time at={d.createdAt} />], ["Retention", d.retentionMs ? duration(d.retentionMs) + " after the end of a run" : "as the server is set"],
+    <Facts of={[["Name", d.name], ["Version", d.version], ["Stored", <Time at={d.createdAt} />], ["Retention", d.retentionMs ? duration(d.retentionMs) + " after the end of a run" : "the default of the server"],
       ["Runs", <a class="link" href={"/runs?definition=" + encodeURIComponent(id)}>{n === undefined ? "Show them" : plural(n, "run") + (runs.value.value!.next ? " or more" : "")}</a>],
       ["Versions", <span class="kinds">{versions.map(v => <a key={v.id} href={to.definition(v.id) + location.search} aria-current={v.id === id ? "page" : undefined}>{v.version}</a>)}</span>]]} />
     <Panel title="Diagram" flush>{layout ? <Diagram layout={layout} label={"Diagram of " + id} height={Math.max(140, Math.min(420, layout.height + 60))} least={.8} /> : drawn.error.value ? <Failure error={drawn.error.value} retry={drawn.reload} /> : <Loading />}</Panel>

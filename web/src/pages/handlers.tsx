@@ -16,7 +16,7 @@ import { lengthText, tellSecret } from "./operate-part";
 /** useNodes reads the nodes, and takes each report as it arrives. */
 export function useNodes() {
   const read = useGet<{ items: Node[] }>("/nodes?limit=1000", { topics: ["nodes"], when: m => m.reset });
-  useFollow({ topics: ["nodes"] }, m => { if (m.state?.nodes && m.state.nodes.length < 100) { read.value.value = { items: m.state.nodes }; read.at.value = Date.now(); read.error.value = undefined; } });
+  useFollow({ topics: ["nodes"] }, m => { if (m.state?.nodes && m.state.nodes.length < 100) read.set({ items: m.state.nodes }); });
   return read;
 }
 

@@ -1,6 +1,6 @@
 // The inbox: what needs a person, by harm and age, with the one action in place.
 import { computed, signal } from "@preact/signals";
-import { useEffect } from "preact/hooks";
+import { useEffect, useRef } from "preact/hooks";
 import type { InboxAction, InboxCount, InboxItem, LiveInbox } from "../api.gen";
 import { get, mayCall } from "../core/api";
 import { useFollow, useGet } from "../core/data";
@@ -12,6 +12,7 @@ import { Act, ask, curlEntry, type Entry, Menu, quick } from "../ui/dialog";
 import { Choice } from "../ui/filter";
 import { Page } from "../ui/shell";
 import { startBulk } from "./operate-part";
+import { bulk as resolveAll } from "./operations";
 import { bulk } from "./reactions-actions";
 
 const counts = signal<InboxCount[]>([]);
@@ -47,8 +48,9 @@ export function subjectPage(i: InboxItem): string | undefined {
 
 /** useInboxCount keeps the number in the navigation up to date on every page. */
 export function useInboxCount(): void {
-  useEffect(() => void get<{ counts: InboxCount[] }>("/inbox/counts").then(r => (counts.value = r.counts), () => undefined), []);
-  useFollow({ topics: ["inbox"] }, m => { if (m.state?.inbox) counts.value = m.state.inbox.counts; });
+  const told = useRef(false); // by the stream, which is newer than the response
+  useEffect(() => void get<{ counts: InboxCount[] }>("/inbox/counts").then(r => { if (!told.current) counts.value = r.counts; }, () => undefined), []);
+  useFollow({ topics: ["inbox"] }, m => { if (m.state?.inbox) { told.current = true; counts.value = m.state.inbox.counts; } });
 }
 
 export function Inbox() {
@@ -59,8 +61,7 @@ export function Inbox() {
   useFollow({ topics: ["inbox"] }, m => {
     const inbox: LiveInbox | undefined = m.state?.inbox;
     if (!inbox || kind) return;
-    read.value.value = { items: inbox.items, next: null };
-    read.error.value = undefined;
+    read.set({ items: inbox.items, next: null });
     if (inbox.items.length === 0) clearSince.value ??= Date.now();
   });
   const items = read.value.value?.items;
@@ -86,6 +87,7 @@ function AllClear({ kind }: { kind: string }) {
 function bulkFor(kind: string, all: InboxItem[]): Entry | undefined {
   switch (kind) {
     case "failedRun": return { label: `Retry all ${all.length} failed runs`, icon: "list", run: () => startBulk({ title: "Retry failed runs", label: "Retry", make: () => ({ action: "run.retry", ids: all.map(i => i.id) }) }) };
+    case "uncertainOperation": return { label: `Resolve all ${all.length} uncertain operations`, icon: "list", run: () => resolveAll("resolve", all.map(i => i.id)) };
     case "blockedStream": return { label: "Unblock all blocked streams", icon: "list", run: () => bulk("reaction.unblock", { filter: {} }) };
   }
 }

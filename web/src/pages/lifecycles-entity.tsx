@@ -51,7 +51,7 @@ export function fire(e: Entity, f: Firable): void {
   const requester: Field = mine.length && (f.requesters || !mayActAs("*")) ? { name: "requester", label: "Requester", kind: "select", options: mine.map(value => ({ value, label: value })) } : { name: "requester", label: "Requester", required: true, help: "This step is open to every requester." };
   ask({
     title: `Fire ${f.step}`, label: "Fire", method: "POST", path: `${entityPath(e.lifecycle, e.id)}/steps/${encodeURIComponent(f.step)}`,
-    body: <p>{e.lifecycle} <code>{e.id}</code> goes from <strong>{e.status}</strong>{f.to && <> to <strong>{f.to}</strong></>}{f.handler && <>, after handler <code>{f.handler}</code> has acted</>}. It is refused if the entity is not at version {e.version} any more.</p>,
+    body: <p>{e.lifecycle} <code>{e.id}</code> goes from <strong>{e.status}</strong>{f.to && <> to <strong>{f.to}</strong></>}{f.handler && <>, after handler <code>{f.handler}</code> has acted</>}. The step is refused if the entity is no longer at version {e.version}.</p>,
     fields: [requester, { name: "input", label: "Input", kind: "json", help: "A JSON document for the handler. Optional." }],
     send: v => ({ requester: v.requester, input: v.input, expectedVersion: e.version }),
     said: r => r?.outcome === "success" ? `${f.step}: the entity is now ${r.entity.status}.` : `${f.step}: ${r?.outcome ?? "sent"}.`,
@@ -189,7 +189,7 @@ function ClaimPanel({ e, operation: o, error, retry }: { e: Entity; operation?: 
   const c = e.claim!;
   const unknown = o?.effects.filter(x => x.state === "begun") ?? [];
   const release = () => ask({ title: "Release the operation", label: "Release", danger: true, touches: 1, method: "POST", path: p`/operations/${c.operation}/release`, fields: [{ name: "reason", label: "Reason" }], send: v => ({ reason: v.reason, epoch: c.epoch }),
-    body: <p>{e.lifecycle} <code>{e.id}</code> returns to the status that step {c.stepKey} started from. {c.holder || "The holder"} loses its lease of epoch {c.epoch}, and its later writes are refused. It is refused if an effect may have happened.</p> });
+    body: <p>{e.lifecycle} <code>{e.id}</code> returns to the status that step {c.stepKey} started from. {c.holder || "The holder"} loses its lease of epoch {c.epoch}, and its later writes are refused. The release is refused if an effect may have happened.</p> });
   const withdraw = () => ask({ title: "Withdraw the operation", label: "Withdraw", danger: true, touches: 1, method: "POST", path: p`/operations/${c.operation}/withdraw`, fields: [{ name: "reason", label: "Reason" }], send: v => ({ reason: v.reason }),
     body: <p>{e.lifecycle} <code>{e.id}</code> returns to the status that step {c.stepKey} started from. If an effect may have happened, the operation becomes uncertain instead.</p> });
   const resolve = () => ask({ title: "Resolve the operation", label: "Resolve", danger: true, touches: 1, method: "POST", path: p`/operations/${c.operation}/resolve`,

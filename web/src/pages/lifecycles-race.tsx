@@ -166,7 +166,8 @@ export function draw(race: Race, entries: TimelineEntry[], entity: Entity, room:
 
   const ticks: Drawing["ticks"] = [];
   moments.forEach((m, i) => { if (!ticks.length || xs[i] - ticks.at(-1)!.x > 64) ticks.push({ x: xs[i], text: i === won ? "0" : offset(m.at - t0) }); });
-  // A text that would reach into the next mark of its lane is left out; the mark has it in its title.
+  // A text that would reach into the next mark of its lane is left out; the mark has it in its title, and the first mark has that of a bar.
+  for (const l of lanes) for (const b of l.bars) if (l.marks.some(m => m.x > b.from + 8 && m.x < b.from + 20 + 6.5 * b.text.length)) b.text = "";
   for (const l of lanes) l.marks.sort((a, b) => a.x - b.x).forEach((m, i) => { const next = l.marks[i + 1]; if (m.text && next && next.x - m.x < 20 + 6 * m.text.length) m.text = undefined; });
   const kinds = { won: 0, late: 1, lost: 2, fold: 3 };
   lanes.sort((a, b) => kinds[a.kind] - kinds[b.kind]);

@@ -23,7 +23,7 @@ export function Nodes() {
   useTitle("Nodes");
   const id = segments.value[1], wanted = params.value.get("state"), permitted = may("POST /maintenance");
   const rows = usePages<Node>("/nodes", { topics: ["nodes"], when: m => m.reset || (m.state?.nodes?.length ?? 0) >= 100 });
-  useFollow({ topics: ["nodes"] }, m => { if (m.state?.nodes && m.state.nodes.length < 100) { rows.value.value = m.state.nodes; rows.error.value = undefined; rows.at.value = Date.now(); } });
+  useFollow({ topics: ["nodes"] }, m => { if (m.state?.nodes && m.state.nodes.length < 100) rows.set(m.state.nodes); });
   const shown = rows.value.value?.filter(n => !wanted || nodeState(n) === wanted);
   const open = id === undefined ? undefined : rows.value.value?.find(n => n.name === id);
   useEffect(() => permitted ? offer([{ label: "Run maintenance", icon: "server", run: maintain }]) : undefined, [permitted]);

@@ -78,7 +78,7 @@ export function startBulk(o: { title: string; label: string; danger?: boolean; f
 
 function Preview({ of: p, action, said }: { of: BulkPreview; action: string; said?: ComponentChildren }) {
   return <div class="stack tight">
-    <p>It acts on <strong>{plural(p.total, bulkNoun(action))}</strong>, in the background. Each is changed under its own guard, and those that are refused are listed.</p>
+    <p>It acts on <strong>{plural(p.total, bulkNoun(action))}</strong>, in the background. Each is checked again before it is changed, and those that are refused are listed.</p>
     {said}
     {p.refusedTotal > 0 && <Notice tone="danger"><p>{plural(p.refusedTotal, "object")} would be refused now: {p.refused[0].message ?? p.refused[0].code}{p.refusedTotal > 1 ? " …" : ""}</p></Notice>}
     {p.members.length > 0 && <ul class="few" tabIndex={0} aria-label="The first objects">{p.members.slice(0, 20).map(m => <li key={m.id}><Id id={m.id} most={44} />{m.state && <State of={m.state} />}</li>)}{p.total > 20 && <li class="muted">and {number(p.total - Math.min(20, p.members.length))} more</li>}</ul>}

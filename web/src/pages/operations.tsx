@@ -19,7 +19,7 @@ const states = [{ value: "held", label: "held" }, { value: "due", label: "due" }
 const outcomes: Field = { name: "outcome", label: "Outcome", kind: "select", options: [{ value: "", label: "continue with the answers" }, { value: "success", label: "end with success" }, { value: "failure", label: "end with failure" }, { value: "invalid", label: "end as invalid" }] };
 
 /** Bulk actions on operations, by ids or by a filter. */
-function bulk(kind: "release" | "withdraw" | "resolve", ids?: string[], done?: () => void) {
+export function bulk(kind: "release" | "withdraw" | "resolve", ids?: string[], done?: () => void) {
   const scope: Field[] = ids ? [] : [{ name: "lifecycle", label: "Lifecycle", help: "Empty: operations of all lifecycles." }];
   const of = (v: Record<string, any>) => (ids ? { ids } : { filter: v.lifecycle ? { lifecycle: v.lifecycle } : {} });
   if (kind === "resolve") {

@@ -77,8 +77,8 @@ export function Overview() {
   const nodes = useGet<{ items: Node[] }>("/nodes?limit=1000", { topics: live ? ["nodes"] : [], when: m => m.reset });
   const rates = useRates(w.from, live && !w.fixed);
   useFollow({ topics: live ? ["overview", "nodes"] : [] }, m => {
-    if (m.state?.overview) { read.value.value = m.state.overview; read.error.value = undefined; read.at.value = Date.now(); }
-    if (m.state?.nodes && m.state.nodes.length < 100) { nodes.value.value = { items: m.state.nodes }; nodes.error.value = undefined; }
+    if (m.state?.overview) read.set(m.state.overview);
+    if (m.state?.nodes && m.state.nodes.length < 100) nodes.set({ items: m.state.nodes });
   });
   const pause = () => { if (paused) { read.reload(); nodes.reload(); rates.reload(); } setParams({ paused: paused ? "" : "1" }); };
   const choose = (range: string) => setParams({ range, from: "", until: "" });

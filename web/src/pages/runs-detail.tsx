@@ -78,7 +78,7 @@ export function RunDetail({ id }: { id: string }) {
 
 /** The sentences of failed and uncertain runs are those of the inbox. */
 function reasonOf(run: Run, s?: RunStep, spec?: Spec): [tone: Tone, icon: IconName, text: string, at?: string | null] {
-  const because = (text: string, cause?: string | null) => (cause ? `${text}: ${cause}.` : text + ".");
+  const because = (text: string, cause?: string | null) => (cause ? `${text}: ${cause}${/[.?!]$/.test(cause) ? "" : "."}` : text + ".");
   const step = `step "${s?.name ?? run.currentStepName ?? "?"}"`;
   if (s?.uncertain) return ["uncertain", "question", because(`It is not known whether an effect of ${step} happened`, s.error)];
   switch (run.status) {

@@ -113,7 +113,7 @@ export async function quick(method: string, path: string, body: unknown, said: C
 
 export function Dialogs() {
   const a = asking.value;
-  return <>{a && <AskDialog key={a.n} ask={a.ask} close={() => (asking.value = null)} />}<Toasts /></>;
+  return <>{a && <AskDialog key={a.n} ask={a.ask} close={() => { if (asking.value === a) asking.value = null; }} />}<Toasts /></>;
 }
 
 const instead = "Send the request with curl or the command line.";
@@ -183,7 +183,7 @@ function AskDialog({ ask: a, close }: { ask: Ask; close: () => void }) {
   };
   const copy = () => { const { values } = parse(fields, raw), r = request(values); void copyText(curl(a.method, r.path, r.body, a.headers?.(values))).then(() => toast("Copied as curl.")); };
   return <dialog ref={ref} aria-labelledby={title} onClose={close} onCancel={e => { if (busy || a.tell) e.preventDefault(); }} onClick={e => { if (e.target === ref.current && !a.tell && !busy) ref.current?.close(); }}>
-    <form onSubmit={submit}>
+    <form onSubmit={submit} data-request={a.tell ? undefined : `${a.method} ${request(known).path}`}>
       <h1 id={title}>{a.title}</h1>
       {a.body && <div>{typeof a.body === "function" ? a.body(known) : a.body}</div>}
       {fields.map(f => <label class="field" key={f.name}>

@@ -82,7 +82,7 @@ function PaletteDialog() {
     <div class="options" role="listbox" id="options" aria-label="Results">
       {failed.value && <p class="tone tone-danger" role="alert">{failed.value}</p>}
       {options.map((o, n) => <div key={n}>{(n === 0 || options[n - 1].group !== o.group) && <div role="presentation">{o.group}</div>}
-        <div role="option" id={"option-" + n} aria-selected={n === i} onClick={() => choose(o)} onPointerMove={() => (at.value = n)}><Icon name={o.icon} /><span class="clip grow">{o.label}</span>{o.status && <State of={o.status} />}{o.hint && <span class="muted">{o.hint}</span>}</div></div>)}
+        <div role="option" data-group={o.group} id={"option-" + n} aria-selected={n === i} onClick={() => choose(o)} onPointerMove={() => (at.value = n)}><Icon name={o.icon} /><span class="clip grow">{o.label}</span>{o.status && <State of={o.status} />}{o.hint && <span class="muted">{o.hint}</span>}</div></div>)}
       {!options.length && <div role="presentation">Nothing begins with this text.</div>}
     </div>
   </dialog>;

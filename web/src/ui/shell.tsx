@@ -29,9 +29,9 @@ export function Shell({ children }: { children: ComponentChildren }) {
   const item = navigationItems.flatMap(g => g.items).find(i => i.path === here);
   const switchTheme = () => (theme.value = theme.value === "system" ? "dark" : theme.value === "dark" ? "light" : "system");
   const switchZone = () => (zone.value = zone.value === "utc" ? "local" : "utc");
-  const help = () => tell("Keys",
+  const help = () => tell("Keyboard shortcuts",
     <table><tbody>{[...bound(), { key: "⌘K", what: "find anything" }].filter(b => b.key !== "mod+k").map(b => <tr key={b.key}><td><kbd>{b.key}</kbd></td><td>{b.what}</td></tr>)}</tbody></table>);
-  useKeys({ "?": ["show the keys", help], "mod+k": ["find anything", openPalette] });
+  useKeys({ "?": ["show the keyboard shortcuts", help], "mod+k": ["find anything", openPalette] });
   return <div class={menu.value ? "shell menu" : "shell"}>
     <nav aria-label="Pages" onClick={e => { if ((e.target as Element).closest("a")) menu.value = false; }}>
       <a class="brand" href="/"><img src="/icon.svg" alt="" />Holdfast</a>

@@ -36,7 +36,7 @@ export interface TableProps<T> {
   height?: string;
 }
 
-const rowHeight = 32, over = 20;
+const rowHeight = 32, over = 12;
 
 /** Table shows a list. Only the rows in view are in the document. */
 export function Table<T>(p: TableProps<T>) {
