@@ -37,7 +37,7 @@ const (
 // reads are the requests. A route may have several, with filters that match rows at the end of a list, or none.
 var reads = []string{
 	"approvals", "approvals?status=expired", "approvals?status=approved", "approvals/{approval}", "audit", "audit?action=key.create",
-	"batches", "batches?backward=true", "batches?status=CANCELLED", "batches/b", "batches/b/events", "batches/b/items", "bulk", "bulk/{bulk}", "bulk/{bulk}/members", "claims",
+	"batches", "batches?backward=true", "batches?status=CANCELLED", "batches/b", "batches/b/events", "batches/b/items", "batches/b/items?state=failed", "bulk", "bulk/{bulk}", "bulk/{bulk}/members", "claims",
 	"events", "events?limit=1000", "events/search?name=none", "events/search?name=none&backward=true", "feed", "feed?limit=1000", "handlers", "handlers/Do",
 	"inbox", "inbox/counts", "keys", "keys/{key}",
 	"lifecycles", "lifecycles/invoice", "lifecycles/invoice/counts", "lifecycles/invoice/diagram", "lifecycles/invoice/entities", "lifecycles/invoice/entities?status=gone",

@@ -761,12 +761,14 @@ func (c *Client) SignalRun(ctx context.Context, id string, in wire.Signal, o ...
 	return do[wire.Signalled](ctx, c, newRequest(http.MethodPost, in, "workflow-runs", id, "signals"), o)
 }
 
-// ListApprovals lists the workspace's approvals.
+// ListApprovals lists the workspace's approvals. With a filter, a page may have few items, or
+// none, and still a next one.
 func (c *Client) ListApprovals(ctx context.Context, f ApprovalFilter) iter.Seq2[wire.Approval, error] {
 	return pages(func(p Page) (wire.List[wire.Approval], error) { return c.ListApprovalsPage(ctx, f, p) })
 }
 
-// ListApprovalsPage lists a page of the workspace's approvals.
+// ListApprovalsPage lists a page of the workspace's approvals. With a filter, a page may have
+// few items, or none, and still a next one.
 func (c *Client) ListApprovalsPage(ctx context.Context, f ApprovalFilter, p Page, o ...Option) (wire.List[wire.Approval], error) {
 	return do[wire.List[wire.Approval]](ctx, c, list(p, "approvals").set("status", f.Status).set("runId", f.Run), o)
 }

@@ -9,11 +9,13 @@ import (
 	"github.com/holdfast-go/holdfast/httpapi/internal/table"
 	"github.com/holdfast-go/holdfast/internal/remote"
 	"github.com/holdfast-go/holdfast/internal/runengine"
+	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/wire"
 )
 
 func (a *API) approvalRoutes() {
-	add(a, route{Method: http.MethodGet, Path: "approvals", ID: "listApprovals", Tag: "approvals", Summary: "List the workspace's approvals.", Roles: readers, Filter: "ApprovalFilter"}, listApprovals)
+	add(a, route{Method: http.MethodGet, Path: "approvals", ID: "listApprovals", Tag: "approvals", Summary: "List the workspace's approvals.", Roles: readers, Filter: "ApprovalFilter",
+		More: searches}, listApprovals)
 	add(a, route{Method: http.MethodGet, Path: "approvals/{id}", ID: "getApproval", Tag: "approvals", Summary: "Show an approval.", Roles: readers}, getApproval)
 	add(a, route{Method: http.MethodPost, Path: "approvals/{id}/decide", ID: "decideApproval", Tag: "approvals", Summary: "Decide an approval. Only the first decision counts.",
 		Roles: operators, Idempotency: table.InTx,
@@ -36,7 +38,7 @@ type listApprovalsIn struct {
 }
 
 func listApprovals(c *call, in *listApprovalsIn) (wire.List[wire.Approval], error) {
-	return list(c, in.paged, func(ctx context.Context, after string, limit int) ([]runengine.Approval, error) {
+	return search(c, in.paged, func(ctx context.Context, after string, limit int) ([]store.Found[runengine.Approval], error) {
 		return runengine.Approvals(ctx, c.doer(), in.Status, in.RunID, after, limit)
 	}, approvalOf, func(a runengine.Approval) string { return a.ID })
 }

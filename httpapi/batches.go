@@ -139,7 +139,7 @@ func getBatch(c *call, in *batchIn) (wire.Batch, error) {
 type listItemsIn struct {
 	ID string `path:"id"`
 	paged
-	State string `query:"state" doc:"List only items in this state."`
+	State string `query:"state" doc:"List only items in this state. With it, a page may be short and still have a next one."`
 }
 
 func listItems(c *call, in *listItemsIn) (wire.List[wire.BatchItem], error) {
@@ -148,13 +148,7 @@ func listItems(c *call, in *listItemsIn) (wire.List[wire.BatchItem], error) {
 	if err != nil {
 		return none, err
 	}
-	return list(c, in.paged, func(ctx context.Context, after string, limit int) ([]batchengine.Item, error) {
-		n, err := numberOf(after)
-		if err != nil {
-			return nil, err
-		}
-		return batchengine.Items(ctx, c.doer(), batchengine.PublicID(in.ID), n, in.State, limit)
-	}, func(x batchengine.Item) wire.BatchItem {
+	show := func(x batchengine.Item) wire.BatchItem {
 		w := wire.BatchItem{Key: x.Key, State: x.State, Cost: x.Cost, Attempts: x.Attempts(), LostHandOuts: x.Lost, Output: x.Output, Error: x.Error}
 		if x.Decision != "" {
 			w.Decision = &x.Decision
@@ -166,7 +160,24 @@ func listItems(c *call, in *listItemsIn) (wire.List[wire.BatchItem], error) {
 			w.Artifacts = batchengine.Prefix(c.key.Workspace, b.ID, x.Key)
 		}
 		return w
-	}, func(x batchengine.Item) string { return strconv.FormatInt(x.N, 10) })
+	}
+	key := func(x batchengine.Item) string { return strconv.FormatInt(x.N, 10) }
+	if in.State != "" {
+		return search(c, in.paged, func(ctx context.Context, after string, limit int) ([]store.Found[batchengine.Item], error) {
+			n, err := numberOf(after)
+			if err != nil {
+				return nil, err
+			}
+			return batchengine.SearchItems(ctx, c.doer(), b, n, in.State, limit)
+		}, show, key)
+	}
+	return list(c, in.paged, func(ctx context.Context, after string, limit int) ([]batchengine.Item, error) {
+		n, err := numberOf(after)
+		if err != nil {
+			return nil, err
+		}
+		return batchengine.Items(ctx, c.doer(), b.ID, n, "", limit)
+	}, show, key)
 }
 
 type addItemsIn struct {

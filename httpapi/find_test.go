@@ -327,6 +327,80 @@ func TestASearchEndsInTime(t *testing.T) {
 	})
 }
 
+// TestItemsAreSearched verifies the filter of a batch's items by state, in pages of any size, and that a page reads a bounded number of rows.
+func TestItemsAreSearched(t *testing.T) {
+	eachTestAPI(t, elsewhere, func(t *testing.T, d *testAPI) {
+		d.worker("Print", "idempotent")
+		d.want(d.ask("PUT", "wallets/w", wire.PutWallet{AllowNegative: true}, nil), 200, "")
+		var keys []string
+		for i := range httpapi.SearchedRows + 2 {
+			keys = append(keys, fmt.Sprint("k", i))
+		}
+		d.want(d.ask("POST", "batches", wire.NewBatch{ID: new("b"), Wallet: "w", Handler: "Print", Open: true, Parallel: 2, Items: newItems(1, keys...)}, nil), 201, "")
+		if got := d.claimItems("Print", 2); len(got) != 2 {
+			t.Fatalf("claimed %+v, want two items", got)
+		}
+		key := func(x wire.BatchItem) string { return x.Key }
+		var page wire.List[wire.BatchItem]
+		d.want(d.ask("GET", "batches/b/items?state=failed", nil, &page), 200, "")
+		if len(page.Items) > 0 || page.Next == nil {
+			t.Errorf("got a page of %d, next %v, want an empty page with a next one", len(page.Items), page.Next)
+		}
+		for _, limit := range []string{"1", "3", "100"} {
+			for query, want := range map[string]string{"": strings.Join(keys, ","), "&state=pending": strings.Join(keys[2:], ","), "&state=running": "k0,k1", "&state=failed": ""} {
+				if got := listedIDs(d, "batches/b/items?limit="+limit+query, key); got != want {
+					t.Errorf("items with %q, %s a page: got %q, want %q", query, limit, got, want)
+				}
+			}
+		}
+		d.want(d.ask("GET", "batches/b/items?state=odd", nil, nil), 400, fault.Validation)
+	})
+}
+
+// TestApprovalsAreSearched verifies the filter of approvals by status, in pages of any size, and that a page reads a bounded number of
+// rows: of many decided ones none is expired.
+func TestApprovalsAreSearched(t *testing.T) {
+	eachTestAPI(t, elsewhere, func(t *testing.T, d *testAPI) {
+		d.define(`{"name":"ask","version":"1","steps":[{"name":"ok","type":"approval","prompt":"?","timeoutMs":3600000}]}`)
+		const decided = httpapi.SearchedRows + 2
+		var want []string
+		for range decided {
+			d.start("ask@1", `{}`)
+		}
+		for _, a := range all[wire.Approval](d, "approvals?status=pending") {
+			d.want(d.ask("POST", "approvals/"+a.ID+"/decide", wire.Decide{Decision: "approved"}, nil), 200, "")
+			want = append(want, a.ID)
+		}
+		id := func(a wire.Approval) string { return a.ID }
+		var page wire.List[wire.Approval]
+		d.want(d.ask("GET", "approvals?status=expired", nil, &page), 200, "")
+		if len(page.Items) > 0 || page.Next == nil {
+			t.Errorf("got a page of %d, next %v, want an empty page with a next one", len(page.Items), page.Next)
+		}
+		d.start("ask@1", `{}`)
+		pending := listedIDs(d, "approvals?status=pending", id)
+		late := d.start("ask@1", `{}`).ID
+		d.advance(2 * time.Hour) // no node stores that they expired
+		for _, limit := range []string{"1", "7", "100"} {
+			for query, want := range map[string]string{"&status=approved": strings.Join(want, ","), "&status=rejected": "", "&status=pending": "", "": strings.Join(want, ",")} {
+				got := listedIDs(d, "approvals?limit="+limit+query, id)
+				if query == "" {
+					got = strings.Join(strings.Split(got, ",")[:decided], ",") // the expired ones are the last
+				}
+				if got != want {
+					t.Errorf("approvals with %q, %s a page: got %q, want %q", query, limit, got, want)
+				}
+			}
+			if got := listedIDs(d, "approvals?status=expired&limit="+limit, id); !strings.HasPrefix(got, pending+",") || strings.Count(got, ",") != 1 {
+				t.Errorf("expired approvals, %s a page: got %q, want %q and one more", limit, got, pending)
+			}
+		}
+		if got := listedIDs(d, "approvals?status=expired&runId="+late, id); got == "" || strings.Contains(got, ",") {
+			t.Errorf("expired approvals of a run: got %q, want one", got)
+		}
+	})
+}
+
 // TestOperationsOfAHandler verifies the filter of operations by handler, in pages of any size.
 func TestOperationsOfAHandler(t *testing.T) {
 	eachTestAPI(t, elsewhere, func(t *testing.T, d *testAPI) {

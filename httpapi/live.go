@@ -282,7 +282,7 @@ func (s liveSource) State(ctx context.Context, topic string) (any, error) {
 		return convert(found, c.nodeOf), err
 	case "approvals":
 		found, err := runengine.Approvals(ctx, c.doer(), "pending", "", "", liveEntries)
-		return convert(found, approvalOf), err
+		return convert(found, func(f store.Found[runengine.Approval]) wire.Approval { return approvalOf(f.Row) }), err
 	case "races":
 		found, err := refusals.Recent(ctx, c.doer(), "", liveEntries)
 		return convert(found, liveRefusalOf), err

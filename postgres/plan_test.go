@@ -44,7 +44,8 @@ var planned = []struct{ name, args string }{
 	{"batches.renew", `0, 'w', 'b', 'k10101', 1, 1000`},
 	{"batches.list_expired", `0, '', 100`},
 	{"batches.pause", one + `, '{b}', '{0}', '{NULL}'`},
-	{"batches.list_items", `0, 'w', 'b', 5000, '', 100`},
+	{"batches.list_items", `0, 'w', 'b', 5000, 9223372036854775807, '', 100`},
+	{"batches.list_items", `0, 'w', 'b', 5000, 5100, 'none', 100`}, // none match: it does not read on to the end
 	{"batches.take_cleanup", `0, 'w', 1000, 100, 'worker', '["h"]', 0, 1`},
 	{"entities.list_overdue", `0, '', '["n"]', 100, 900000`},
 	{"runs.list_ready", `0, '', '["", "h"]', 100, ''`},
@@ -61,7 +62,8 @@ var planned = []struct{ name, args string }{
 	{"runs.list_by_key", `0, 'w', 'key15', 'key16', 11`},
 	{"runs.list_by_key", `0, 'w', 'key15000', 'key15001', 11`}, // few match: it does not read on to the end
 	{"runs.list_pending_approvals", `0, 'w', '', '', 0, 'pending', 100`},
-	{"runs.list_approvals", `0, 'w', '', '', 0, '', 100`},
+	{"runs.list_approvals", `0, 'w', '', '', 0, '~', '', 100, 100`},
+	{"runs.list_approvals", `0, 'w', 'run_15', '', 0, '~', 'expired', 100, 100`}, // none match: it does not read on to the end
 	{"runs.get_approval", `0, 'w', 'run_10050', 's', 1`},
 	{"runs.list_run_approvals", `0, 'w', 'run_10050', '', 0, '', 100`},
 	{"runs.list_uncertain", `0, 'w', '', '', 100`},

@@ -302,7 +302,7 @@ type ApprovalFilter struct {
 
 // ListApprovals iterates over approval requests, ordered by id.
 func ListApprovals(ctx context.Context, d holdfast.Doer, f ApprovalFilter) iter.Seq2[ApprovalRequest, error] {
-	return store.Seq(func(after runengine.Approval, limit int) ([]runengine.Approval, error) {
+	return store.SeqFound(func(after runengine.Approval, limit int) ([]store.Found[runengine.Approval], error) {
 		return runengine.Approvals(ctx, store.DoerOf(d), string(f.Status), f.Run, after.ID, limit)
 	}, approvalRequest)
 }

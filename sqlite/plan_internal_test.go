@@ -92,7 +92,7 @@ var unbounded = map[string]string{
 }
 
 // later matches a search in an index that contains work which is due later.
-var later = regexp.MustCompile(`^SEARCH \w+ (?:EXISTS )?USING (?:COVERING )?INDEX holdfast_(?:(?:entity|step)_(?:due|turn)|follow_ready|batch_due|item_turn|item_sweep|item_waiting|run_prune|attempt_at|\w+_held|\w+_expires) \((.*)\)$`)
+var later = regexp.MustCompile(`^SEARCH \w+ (?:EXISTS )?USING (?:COVERING )?INDEX holdfast_(?:(?:entity|step)_(?:due|turn)|follow_ready|batch_due|item_turn|item_sweep|item_waiting|run_prune|refusal_at|\w+_held|\w+_expires) \((.*)\)$`)
 
 // bounded matches the end of a search that ends at a time, finds the next workspace, or finds streams on which a holder has crashed,
 // which are few.

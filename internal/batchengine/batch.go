@@ -15,6 +15,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -251,6 +252,7 @@ func newListVerb(name, bound string, more func(listArgs, *store.Args)) *store.Ve
 type itemsArgs struct {
 	id    string `arg:"batch"`
 	after int64  `arg:"after"`
+	upto  int64  `arg:"upto"`
 	state string `arg:"state"`
 	limit int    `arg:"limit"`
 }
@@ -580,7 +582,28 @@ func Items(ctx context.Context, d store.Doer, id string, after int64, state stri
 	if state != "" && !slices.Contains(States, state) {
 		return nil, fault.New(fault.Validation, "state must be one of %s, got %q", strings.Join(States, ", "), state).With("field", "state")
 	}
-	return itemsVerb.Do(ctx, d, itemsArgs{id, after, state, limit})
+	return itemsVerb.Do(ctx, d, itemsArgs{id, after, math.MaxInt64, state, limit})
+}
+
+// SearchItems is [Items] for a state in a batch with the given number of items, as a search (store.Found). Items are numbered without gaps, so the
+// edge is a number.
+func SearchItems(ctx context.Context, d store.Doer, b Batch, after int64, state string, limit int) ([]store.Found[Item], error) {
+	if !slices.Contains(States, state) {
+		return nil, fault.New(fault.Validation, "state must be one of %s, got %q", strings.Join(States, ", "), state).With("field", "state")
+	}
+	upto := after + int64(store.SearchScan)
+	some, err := itemsVerb.Do(ctx, d, itemsArgs{b.ID, after, upto, state, limit})
+	if err != nil {
+		return nil, err
+	}
+	var all []store.Found[Item]
+	for _, x := range some {
+		all = append(all, store.Found[Item]{Row: x, Wanted: true})
+	}
+	if upto < b.Items && len(some) < limit && !store.Cut(ctx) {
+		all = append(all, store.Found[Item]{Row: Item{N: upto}, Edge: true})
+	}
+	return all, nil
 }
 
 // Finalize accepts succeeded items, the named ones or all, and returns their

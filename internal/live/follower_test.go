@@ -16,6 +16,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/live"
+	"github.com/holdfast-go/holdfast/internal/pgtest"
 	"github.com/holdfast-go/holdfast/internal/retention"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/postgres"
@@ -291,15 +292,20 @@ func TestCursorsOfWatchersThatJoin(t *testing.T) {
 }
 
 // TestAnOpenTransactionAtTheStart verifies that an event of a transaction that is open when a reader starts is told after the commit,
-// although its id is minutes old.
+// although its id is minutes old. The server is its own, because an open transaction in another database of the server holds back the reads, too.
 func TestAnOpenTransactionAtTheStart(t *testing.T) {
-	e := holdfasttest.OpenOn(t, postgres.URL(holdfasttest.PostgreSQL(t)))
+	server, err := pgtest.Start(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = server.Close() })
+	e := holdfasttest.OpenOn(t, postgres.URL(server.URL()))
 	if err := create(t.Context(), engine.Of(e), "x"); err != nil {
 		t.Fatal(err)
 	}
 	var p live.Place
 	told := make(map[string]int)
-	err := e.Update(t.Context(), func(ctx context.Context, tx holdfast.Tx) error {
+	err = e.Update(t.Context(), func(ctx context.Context, tx holdfast.Tx) error {
 		_, err := postgres.Raw(tx).Exec(ctx, `INSERT INTO holdfast.history (shard, id, n, workspace, stream, version, name, data, at)
 			SELECT h.shard, $1::uuid, 0, h.workspace, '$entity/l/old', 0, 'created', '{}', h.at FROM holdfast.history h WHERE h.stream = '$entity/l/x'`,
 			retention.Back(retention.Now(), 9*time.Minute))

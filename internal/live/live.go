@@ -36,9 +36,12 @@ const (
 	farEvery = 4 * time.Second
 	// stateEvery is the shortest time between two reads of the same state.
 	stateEvery = time.Second
+	// stateWithin is the longest time between two reads of the states. A read takes long if the database is far away or busy, and not
+	// only because of what it costs.
+	stateWithin = 2 * time.Second
 	// share is how many times longer than a read, and than telling it to all watchers, the pause after it is. Reads of events,
-	// those that go back far, and reads of states each have such pauses, so all three together take at most a twentieth of one
-	// processor core.
+	// those that go back far, and reads of states that take less than 30 ms each have such pauses, so all three together take at
+	// most a twentieth of one processor core.
 	share = 60
 	// quiet is how long a watcher gets nothing. Then it gets the place, so that it can continue there.
 	quiet = 10 * time.Second
@@ -222,7 +225,7 @@ func (r *reader) states(ctx context.Context) {
 				r.hub.Log.Warn("failed to read the state of a topic of GET live", "topic", topic, "error", err)
 			}
 		}
-		pause = max(stateEvery, share*clock.Since(begun))
+		pause = min(max(stateEvery, share*clock.Since(begun)), stateWithin)
 	}
 }
 

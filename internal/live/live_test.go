@@ -33,6 +33,7 @@ type fakes struct {
 	page   int // how many events a read returns at most; 0 means all
 	takes  time.Duration
 	starts time.Duration // how long a start takes
+	slow   time.Duration // how long a state takes
 }
 
 func (f *fakes) append(n int, stream string) {
@@ -69,6 +70,7 @@ func (f *fakes) Read(_ context.Context, from live.Place, far bool, limit int) (l
 }
 
 func (f *fakes) State(context.Context, string) (any, error) {
+	_ = clock.Wait(context.Background(), f.slow)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.states++
@@ -344,6 +346,20 @@ func TestAStateIsToldIfItChanges(t *testing.T) {
 			if s := during(t, w, time.Second); len(s.versions) != 3 || s.versions[0] != 0 {
 				t.Errorf("after the state got %v, want 3 changes", s.versions)
 			}
+		}
+	})
+}
+
+// TestASlowStateIsReadOften verifies that a state that takes long to read, because the database is far away or busy, is read again after
+// two seconds.
+func TestASlowStateIsReadOften(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fakes{slow: time.Second}
+		w := watch(t, hubOf(f), all, nil, "inbox")
+		defer w.Close()
+		_ = clock.Wait(t.Context(), time.Minute)
+		if _, states := f.counts(); states < 19 || states > 21 {
+			t.Errorf("the state was read %d times in a minute, want every three seconds", states)
 		}
 	})
 }

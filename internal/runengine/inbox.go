@@ -73,6 +73,7 @@ type decided struct {
 type approvalsArgs struct {
 	visited // the cursor
 	status  string
+	scan    int // of list_approvals
 	limit   int
 }
 
@@ -110,7 +111,20 @@ var (
 		Emits(func(a decideArgs) store.Emission { return emits(a.run, []string{"approvalDecided"}) })
 	approvalVerb = store.NewVerb(store.Decl{Name: "runs.get_approval", Lane: store.Read}, nil,
 		bindVisited, scanApproval)
-	approvalsVerb            = newApprovalsVerb("runs.list_approvals")
+	listApprovalsVerb = store.NewVerb(store.Decl{Name: "runs.list_approvals", Lane: store.Read}, nil,
+		func(a approvalsArgs, args *store.Args) {
+			bindVisited(a.visited, args)
+			args.Text("last", store.Last)
+			args.Text("status", a.status)
+			args.Int("scan", int64(a.scan))
+			args.Int("limit", int64(a.limit))
+		},
+		func(all *[]store.Found[Approval], r store.Row) (err error) {
+			var f store.Found[Approval]
+			f.Row, err = readApproval(r, &f.Wanted, &f.Edge)
+			*all = append(*all, f)
+			return err
+		})
 	listPendingApprovalsVerb = newApprovalsVerb("runs.list_pending_approvals")
 	listRunApprovalsVerb     = newApprovalsVerb("runs.list_run_approvals")
 )
@@ -125,9 +139,15 @@ func newApprovalsVerb(name string) *store.Verb[approvalsArgs, []Approval] {
 }
 
 func scanApproval(all *[]Approval, r store.Row) error {
-	var a Approval
+	a, err := readApproval(r)
+	*all = append(*all, a)
+	return err
+}
+
+// readApproval reads a row with an approval, after other columns.
+func readApproval(r store.Row, before ...any) (a Approval, err error) {
 	var requesters []byte
-	err := r.Scan(&a.Run, &a.Step, &a.Visit, &a.Prompt, &requesters, &a.Status, &a.Actor, &a.Label, &a.Content, &a.ExpiresAt, &a.past, &a.CreatedAt, &a.DecidedAt)
+	err = r.Scan(append(before, &a.Run, &a.Step, &a.Visit, &a.Prompt, &requesters, &a.Status, &a.Actor, &a.Label, &a.Content, &a.ExpiresAt, &a.past, &a.CreatedAt, &a.DecidedAt)...)
 	if err == nil {
 		err = json.Unmarshal(requesters, &a.Requesters)
 	}
@@ -136,8 +156,7 @@ func scanApproval(all *[]Approval, r store.Row) error {
 	if a.Status == "pending" && a.past { // the next poll stores this
 		a.Status = "expired"
 	}
-	*all = append(*all, a)
-	return err
+	return a, err
 }
 
 // Send stores a signal for a run and reports whether it is new. A finished run accepts no
@@ -214,27 +233,39 @@ func GetApproval(ctx context.Context, d store.Doer, id string) (Approval, error)
 	return all[0], nil
 }
 
-// Approvals returns the approvals after a cursor, filtered by status and run; "" matches all.
-func Approvals(ctx context.Context, d store.Doer, status, run, after string, limit int) ([]Approval, error) {
+// Approvals returns the approvals after a cursor, filtered by status and run; "" matches all. Pending ones are found by an index,
+// and those of a run by its key; of all others it searches (store.Found).
+func Approvals(ctx context.Context, d store.Doer, status, run, after string, limit int) ([]store.Found[Approval], error) {
 	all := append([]string{"", "pending", "expired"}, Decisions...)
 	if !slices.Contains(all, status) {
 		return nil, fault.New(fault.Validation, "status must be one of %s, got %q", strings.Join(all[1:], ", "), status)
 	}
-	a := approvalsArgs{status: status, limit: limit}
+	a := approvalsArgs{status: status, scan: store.SearchScan, limit: limit}
+	if status == "" {
+		a.scan = limit
+	}
 	if after != "" {
 		var ok bool
 		if a.visited, ok = cutID(approvalPrefix, after); !ok {
 			return nil, fault.New(fault.Validation, "the cursor %q does not belong to this list: use the cursor of the previous page", after)
 		}
 	}
-	verb := approvalsVerb
+	var found []Approval
+	var err error
 	switch {
 	case run != "":
-		a.run, verb = run, listRunApprovalsVerb
+		a.run = run
+		found, err = listRunApprovalsVerb.Do(ctx, d, a)
 	case status == "pending":
-		verb = listPendingApprovalsVerb
+		found, err = listPendingApprovalsVerb.Do(ctx, d, a)
+	default:
+		return listApprovalsVerb.Do(ctx, d, a)
 	}
-	return verb.Do(ctx, d, a)
+	wanted := make([]store.Found[Approval], len(found))
+	for i, x := range found {
+		wanted[i] = store.Found[Approval]{Row: x, Wanted: true}
+	}
+	return wanted, err
 }
 
 // Decide decides an approval. The first decision counts: any other, or one that comes too late,

@@ -10,7 +10,7 @@ SELECT i.n, i.key, i.cost, i.charged, i.failures, i.deaths, i.lost, i.epoch, coa
  CROSS JOIN LATERAL (
        SELECT i.n, i.key, i.cost, i.charged, i.failures, i.deaths, i.lost, i.epoch, i.holder, i.until, i.state, i.decision, i.input, i.output, i.error
          FROM {schema}.item i
-        WHERE i.shard = b.shard AND i.workspace = b.workspace AND i.shard + 0 = b.shard + 0 AND i.workspace || '/' || i.batch = b.workspace || '/' || b.id AND i.n > :after
+        WHERE i.shard = b.shard AND i.workspace = b.workspace AND i.shard + 0 = b.shard + 0 AND i.workspace || '/' || i.batch = b.workspace || '/' || b.id AND i.n > :after AND i.n <= :upto
           AND (:state = '' OR :state = CASE WHEN b.status = 'CANCELLED' AND i.state = 'pending' THEN 'cancelled' ELSE i.state END)
         ORDER BY i.n
         LIMIT :limit) AS i
