@@ -23,14 +23,14 @@ func (p *pages) Do(context.Context, store.Command) error {
 }
 
 // TestRefusalsShareACommit verifies that the first refusal is written at once, that later ones are written together, and that
-// Flush, a full page and Close do not wait for others.
+// Flush, a full page, Close and a refusal without a version do not wait for others.
 func TestRefusalsShareACommit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := new(pages)
 		l := &Log{d: p, waiting: make(map[int16][]noted), tenants: make(map[string]*tenant), counts: make(map[Counted]int64), written: make(chan struct{})}
 		note := func(n int) {
 			for range n {
-				l.add(0, noted{Workspace: "w", StandsFor: 1}, fault.Concurrency)
+				l.add(0, noted{Workspace: "w", StandsFor: 1, Version: new(int64(3))}, fault.Concurrency)
 			}
 			synctest.Wait()
 		}
@@ -58,7 +58,12 @@ func TestRefusalsShareACommit(t *testing.T) {
 		want(4)
 		note(1)
 		want(4)
-		l.Close()
+		l.add(0, noted{Workspace: "w", StandsFor: 1}, fault.LeaseLost)
+		synctest.Wait()
 		want(5)
+		note(1)
+		want(5)
+		l.Close()
+		want(6)
 	})
 }

@@ -177,6 +177,7 @@ type Log struct {
 	written chan struct{} // closed, and replaced, when a page is written
 	flushes int           // calls of Flush that wait
 	rest    func()        // ends the rest of the writer; nil while it does not rest
+	urgent  bool          // one that waits gets its version when it is written
 	closed  bool
 }
 
@@ -269,7 +270,8 @@ func (l *Log) add(shard int16, n noted, code fault.Code) {
 	if l.count < room && who.limit.Allow() {
 		who.skipped = nil
 		l.waiting[shard] = append(l.waiting[shard], n)
-		if l.count++; l.count == page {
+		l.count++
+		if l.urgent = l.urgent || n.Version == nil; l.urgent || l.count == page {
 			l.hurry()
 		}
 	} else {
@@ -315,12 +317,12 @@ func (l *Log) write() {
 	}
 }
 
-// gather waits for refusals to write together, unless somebody waits for them.
+// gather waits for refusals to write together, unless somebody waits for them, or one gets its version when it is written.
 func (l *Log) gather() {
 	ctx, cancel := context.WithTimeout(context.Background(), gatherFor)
 	defer cancel()
 	l.mu.Lock()
-	if l.closed || l.flushes > 0 || l.count >= page {
+	if l.closed || l.flushes > 0 || l.count >= page || l.urgent && l.count > 0 {
 		l.mu.Unlock()
 		return
 	}
@@ -364,7 +366,9 @@ func (l *Log) next() (shard int16, some []noted, last bool) {
 		}
 		n := min(len(all), page)
 		l.waiting[shard], l.page = all[n:], all[:n]
-		l.count -= n
+		if l.count -= n; l.count == 0 {
+			l.urgent = false
+		}
 		return shard, l.page, false
 	}
 	skipped := false
