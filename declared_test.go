@@ -90,6 +90,8 @@ func TestDeclarationsThatCannotWork(t *testing.T) {
 			"Input of a call":                   parts(run.Define("d", "1", run.Call("c", "GET", "http://localhost", run.Input(1)))),
 			"OnUnknownRetry of a GET":           parts(run.Define("d", "1", run.Call("c", "GET", "http://localhost", run.OnUnknownRetry()))),
 			"Opaque of a transition":            parts(run.Define("d", "1", run.Fire("f", "bill", "b", "close", "admin", run.Opaque()))),
+			"Timeout of an action":              parts(bill().Action("Act", acts, lifecycle.Idempotent(), lifecycle.Timeout(15*time.Minute)).Validation("Check", acts).AfterEffect("Mail", acts)),
+			"Timeout of a validation":           parts(bill().Action("Act", acts, lifecycle.Idempotent()).Validation("Check", acts, lifecycle.Timeout(15*time.Minute)).AfterEffect("Mail", acts)),
 			"a part is nil":                     parts(nil),
 			"TTL of a scope kind":               parts(scope.Kinds(scope.Kind{Name: "k", TTL: 1 << 62})),
 			"Retention below a millisecond":     parts(run.Retention(1)),
