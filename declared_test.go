@@ -3,6 +3,7 @@ package holdfast_test
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"testing"
 	"time"
 
@@ -48,11 +49,13 @@ func TestDeclarationsThatCannotWork(t *testing.T) {
 	header := func(name string) holdfast.Part {
 		return run.Define("call", "1", run.Call("c", "GET", "http://localhost", run.Header(name, "x")))
 	}
+	undo := func(context.Context, *batch.Undone[int, int]) error { return nil }
+	calls := run.Calls(httpcall.With(http.DefaultClient))
 	parts := func(all ...holdfast.Part) []holdfast.Part { return all }
 	for code, cases := range map[fault.Code]map[string][]holdfast.Part{
 		"": {
 			"what works": parts(handled(acts, acts, acts), run.Define("d", "1", run.Task("t", task)), run.Handle(named(), "H", task), kind(batch.Options{}), stream.React("r", stream.Select{}, react, stream.Options{}),
-				stream.Project("p", stream.Select{}, apply, clean, stream.Options{}), waits(), header("X-Key"), batch.Artifacts(files)),
+				stream.Project("p", stream.Select{}, apply, clean, stream.Options{}), waits(), run.Retention(0), calls, header("X-Key"), batch.Artifacts(files)),
 		},
 		fault.Validation: {
 			"Task without a function":           parts(run.Define("d", "1", run.Task[any, int]("t", nil))),
@@ -87,6 +90,11 @@ func TestDeclarationsThatCannotWork(t *testing.T) {
 			"Input of a call":                   parts(run.Define("d", "1", run.Call("c", "GET", "http://localhost", run.Input(1)))),
 			"OnUnknownRetry of a GET":           parts(run.Define("d", "1", run.Call("c", "GET", "http://localhost", run.OnUnknownRetry()))),
 			"Opaque of a transition":            parts(run.Define("d", "1", run.Fire("f", "bill", "b", "close", "admin", run.Opaque()))),
+			"Timeout of an action":              parts(bill().Action("Act", acts, lifecycle.Idempotent(), lifecycle.Timeout(15*time.Minute)).Validation("Check", acts).AfterEffect("Mail", acts)),
+			"Timeout of a validation":           parts(bill().Action("Act", acts, lifecycle.Idempotent()).Validation("Check", acts, lifecycle.Timeout(15*time.Minute)).AfterEffect("Mail", acts)),
+			"a part is nil":                     parts(nil),
+			"TTL of a scope kind":               parts(scope.Kinds(scope.Kind{Name: "k", TTL: 1 << 62})),
+			"Retention below a millisecond":     parts(run.Retention(1)),
 			"header Idempotency-Key":            parts(header("Idempotency-Key")),
 			"header idempotency-key":            parts(header("idempotency-key")),
 			"header Host":                       parts(header("host")),
@@ -104,6 +112,13 @@ func TestDeclarationsThatCannotWork(t *testing.T) {
 			"a batch kind":                   parts(kind(batch.Options{}), kind(batch.Options{})),
 			"a reaction":                     parts(stream.React("r", stream.Select{}, react, stream.Options{}), stream.React("r", stream.Select{}, react, stream.Options{})),
 			"a projection":                   parts(stream.React("r", stream.Select{}, react, stream.Options{}), stream.Project("r", stream.Select{}, apply, clean, stream.Options{})),
+			"the undo of a kind":             parts(batch.Define("k", item, batch.Options{}).Undo(undo).Undo(undo)),
+			"run.Calls":                      parts(calls, calls),
+			"run.Lease":                      parts(run.Lease(time.Minute), run.Lease(time.Minute)),
+			"run.MaxWorkers":                 parts(run.MaxWorkers(1), run.MaxWorkers(1)),
+			"run.Retention":                  parts(run.Retention(time.Hour), run.Retention(time.Hour)),
+			"stream.MaxWorkers":              parts(stream.MaxWorkers(1), stream.MaxWorkers(1)),
+			"lifecycle.StuckAfter":           parts(lifecycle.StuckAfter(time.Minute), lifecycle.StuckAfter(time.Minute)),
 			"a scope kind":                   parts(scope.Kinds(scope.Kind{Name: "k"}, scope.Kind{Name: "k"})),
 			"an artifact store":              parts(batch.Artifacts(files), batch.Artifacts(files)),
 		},

@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"context"
 	"log/slog"
+	"slices"
 	"time"
 
+	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/store"
 )
@@ -55,7 +57,7 @@ type Config struct {
 // store (batch.Artifacts), capability settings (run.Lease, run.Retention, run.Calls, run.MaxWorkers,
 // stream.MaxWorkers, lifecycle.StuckAfter), a janitor (lifecycle.ModuleJanitor), the HTTP API (httpapi.New), or the
 // maintenance of runs or batches on an engine without definitions or kinds (run.Maintenance, batch.Maintenance). Pass
-// parts to [Open].
+// parts to [Open]. A name that is declared twice, or a setting that is passed twice, is [ErrConflict].
 type Part interface {
 	// Register is called once by [Open], after the database is ready. If it returns an error, Open closes the engine
 	// and returns that error.
@@ -67,8 +69,11 @@ type Engine struct{ handle }
 
 // Open opens an engine: it checks the database, migrates its schema and registers the parts. An error describes the
 // problem and how to solve it; it lists the problems of all lifecycles together. Open does not change a database that
-// it refuses. If a part returns an error, the schema may already have been migrated.
+// it refuses. A part that is nil is [ErrValidation]. If a part returns an error, the schema may already have been migrated.
 func Open(ctx context.Context, db Database, c Config, parts ...Part) (*Engine, error) {
+	if slices.Contains(parts, nil) {
+		return nil, fault.New(fault.Validation, "a part is nil: pass a part, or remove it")
+	}
 	inner, err := engine.Open(ctx, store.DatabaseOf(db), engine.Config(c))
 	if err != nil {
 		return nil, err

@@ -78,9 +78,13 @@ func Define[I, O any](name string, body func(context.Context, *Item[I]) (O, erro
 // retried until it returns nil. Until then, the batch does not end, and [Batch.Error] contains the error from f.
 // Writes added with [Undone.WriteTx] are committed only once.
 func (k *Kind[I, O]) Undo(f func(context.Context, *Undone[I, O]) error) *Kind[I, O] {
-	if k.undo = f; f == nil {
+	switch {
+	case f == nil:
 		k.bad = fault.New(fault.Validation, "Undo has no function: pass one, or omit Undo")
+	case k.undo != nil:
+		k.bad = fault.New(fault.Conflict, "Undo has two functions: call it only once")
 	}
+	k.undo = f
 	return k
 }
 

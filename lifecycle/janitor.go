@@ -70,7 +70,7 @@ func (d stuckAfter) Register(_ context.Context, e *holdfast.Engine) error {
 		return fault.New(fault.Validation, "StuckAfter must be between 1ms and 24h, or 0 for the default, got %s", d)
 	}
 	lifecycleengine.SetStuckAfter(engine.Of(e), time.Duration(d))
-	return nil
+	return engine.Of(e).Once("lifecycle.StuckAfter")
 }
 
 // recovering adapts a janitor for the engine.

@@ -62,8 +62,8 @@ func Journaled() HandlerOption { return safety(lifecycleconfig.Journaled) }
 // handler itself or a person can report what happened.
 func Opaque() HandlerOption { return safety(lifecycleconfig.Opaque) }
 
-// Timeout limits the duration of a handler. It must be shorter than the step's timeout, which is 15 minutes by
-// default.
+// Timeout limits the duration of a handler. For a validation and an action, it must be shorter than the step's timeout, which
+// is 15 minutes by default. For an after-effect, the default is 15 minutes.
 func Timeout(d time.Duration) HandlerOption {
 	return HandlerOption{set: func(h *lifecycleengine.Declared) { h.Timeout = d }}
 }

@@ -47,9 +47,11 @@ func Calls(c Caller) holdfast.Part {
 		if c == nil {
 			return fault.New(fault.Validation, "run.Calls needs a caller, got nil: pass one, such as httpcall.With of an HTTP client")
 		}
-		serviceOf(engine.Of(e)).replace(runengine.CallHandler, &handler{body: callBody{c}.call})
+		if err := engine.Of(e).Once("run.Calls"); err != nil {
+			return err
+		}
 		serviceOf(engine.Of(e)).start()
-		return nil
+		return serviceOf(engine.Of(e)).add(runengine.CallHandler, &handler{body: callBody{c}.call})
 	})
 }
 

@@ -58,7 +58,7 @@ func Lease(d time.Duration) holdfast.Part {
 			return fault.New(fault.Validation, "the lease on run steps must be between %s and 24h, got %s", shortestLease, d)
 		}
 		serviceOf(engine.Of(e)).Worker.Lease = d
-		return nil
+		return engine.Of(e).Once("run.Lease")
 	})
 }
 
@@ -70,7 +70,7 @@ func MaxWorkers(n int) holdfast.Part {
 			return fault.New(fault.Validation, "MaxWorkers must not be negative, got %d", n)
 		}
 		serviceOf(engine.Of(e)).Worker.MaxConcurrency = cmp.Or(n, parallel)
-		return nil
+		return engine.Of(e).Once("run.MaxWorkers")
 	})
 }
 
@@ -199,14 +199,6 @@ func (k *service) addDefault(name string, h *handler) {
 	}
 }
 
-// replace registers a handler in place of an earlier one.
-func (k *service) replace(name string, h *handler) {
-	k.mu.Lock()
-	delete(k.handlers, name)
-	k.mu.Unlock()
-	_ = k.add(name, h) // cannot conflict: the old one was removed
-}
-
 func (k *service) body(ctx context.Context, l *runengine.ClaimedStep) (runengine.Done, error) {
 	k.mu.Lock()
 	h := k.handlers[l.Step.Handler]
@@ -256,14 +248,14 @@ func (k *service) transition(ctx context.Context, l *runengine.ClaimedStep) (run
 	return runengine.Transit(ctx, transition.On(k.engine), l, f)
 }
 
-// Retention sets the retention of finished runs whose definition does not set one. It must not be negative. 0
-// means the default: such runs are retained forever. Pass it to [holdfast.Open].
+// Retention sets the retention of finished runs whose definition does not set one. It must be at least a millisecond, or 0
+// for the default: such runs are retained forever. Pass it to [holdfast.Open].
 func Retention(retention time.Duration) holdfast.Part {
 	return part(func(e *holdfast.Engine) error {
-		if retention < 0 {
-			return fault.New(fault.Validation, "the retention of runs must not be negative, got %s", retention)
+		if retention != 0 && retention < time.Millisecond {
+			return fault.New(fault.Validation, "the retention of runs must be at least 1ms, or 0 for the default, got %s", retention)
 		}
 		serviceOf(engine.Of(e)).Executor.Retention = retention
-		return nil
+		return engine.Of(e).Once("run.Retention")
 	})
 }

@@ -3,6 +3,7 @@ package scope
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"sync"
 	"time"
 
@@ -121,6 +122,9 @@ func (h *state) declare(kinds []Kind) error {
 	for _, k := range kinds {
 		if err := scopestore.CheckNames(k.Name, "-"); err != nil {
 			return err
+		}
+		if err := checkTTL(k.TTL); err != nil {
+			return fmt.Errorf("scope kind %q: %w", k.Name, err)
 		}
 		if _, twice := h.kinds[k.Name]; twice {
 			return fault.New(fault.Conflict, "scope kind %q is declared twice: declare it only once", k.Name)

@@ -32,10 +32,7 @@ const checkedWhole = 64 << 20
 func (d *Database) open(ctx context.Context, o store.Options, migrate bool) (*adapter, store.Migrated, error) {
 	s := &adapter{log: o.Log, name: d.name(), owned: d.db == nil, plain: o.Plain, write: d.db, read: d.db, wall: wallClock{wrong: d.wrong}, migrations: d.migrations}
 	s.grouper = store.NewGrouper(s.rounds())
-	switch {
-	case !s.owned && (d.alone || d.readers != 0):
-		return nil, store.Migrated{}, fault.New(fault.Validation, "Dedicated and Readers have no effect on the program's own pool: omit them, or open the database with File")
-	case d.readers < 0:
+	if d.readers < 0 {
 		return nil, store.Migrated{}, fault.New(fault.Validation, "Readers must not be negative, got %d", d.readers)
 	}
 	if s.owned {

@@ -38,7 +38,7 @@ type handle = store.DatabaseHandle
 // opener opens a Database for an engine.
 type opener struct{ *Database }
 
-// Option is an option of [File]. With [DB], it is [holdfast.ErrValidation] when the engine is opened.
+// Option is an option of [File].
 type Option struct{ set func(*Database) }
 
 // Dedicated rejects a file that contains another program's tables but none of Holdfast's. The server uses this option, so that
@@ -50,21 +50,20 @@ func Readers(n int) Option { return Option{func(d *Database) { d.readers = n }} 
 
 // File returns the database in a file, which is created if it does not exist.
 func File(path string, options ...Option) *Database {
-	return with(&Database{path: path}, options)
+	d := made(&Database{path: path})
+	for _, o := range options {
+		o.set(d)
+	}
+	return d
 }
 
 // DB returns the database behind a pool that the program has opened, with any driver whose errors have a method Code()
 // int that returns SQLite's result code. The engine does not close the pool. The database should be in WAL mode. A
 // pool of one connection is enough, because more connections do not make writes faster.
-func DB(db *sql.DB, options ...Option) *Database {
-	return with(&Database{db: db}, options)
-}
+func DB(db *sql.DB) *Database { return made(&Database{db: db}) }
 
-func with(d *Database, options []Option) *Database {
+func made(d *Database) *Database {
 	d.handle, d.migrations = store.HandleDatabase(opener{d}), files
-	for _, o := range options {
-		o.set(d)
-	}
 	return d
 }
 

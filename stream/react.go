@@ -67,7 +67,7 @@ func (n maxWorkers) Register(_ context.Context, e *holdfast.Engine) error {
 		return fault.New(fault.Validation, "MaxWorkers must not be negative, got %d", n)
 	}
 	engine.Of(e).Reactions().MaxConcurrency = int(n)
-	return nil
+	return engine.Of(e).Once("stream.MaxWorkers")
 }
 
 // Delivery is one event, delivered to a reaction.

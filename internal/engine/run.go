@@ -89,6 +89,18 @@ func (e *Engine) Maintain(ctx context.Context) {
 // Shared returns the value that the parts of this engine share under a key. The first call makes it.
 func (e *Engine) Shared(key any, make func() any) any { return e.runner.Directory.Shared(key, make) }
 
+// Once returns [fault.Conflict] unless this is its first call for a setting: a second one would replace the first.
+func (e *Engine) Once(setting string) error {
+	first := false
+	e.Shared(onceKey(setting), func() any { first = true; return nil })
+	if !first {
+		return fault.New(fault.Conflict, "%s was passed twice: pass it to holdfast.Open only once", setting)
+	}
+	return nil
+}
+
+type onceKey string
+
 // Node returns the name of this node, the holder of its leases.
 func (e *Engine) Node() string { return e.follow.Name }
 

@@ -28,7 +28,29 @@ func (c *Lifecycle) check(e *engine.Engine) (warnings []lifecycleconfig.Violatio
 	if len(violations) > 0 {
 		err = invalidConfig(violations)
 	}
-	return warnings, errors.Join(err, c.bad, c.checkClaimsRecovered(registryOf(e).modules[c.config.OwningModule]), c.checkDeliveries())
+	return warnings, errors.Join(err, c.bad, c.checkClaimsRecovered(registryOf(e).modules[c.config.OwningModule]), c.checkDeliveries(), c.checkTimeouts())
+}
+
+// checkTimeouts refuses the timeout of a validation or of an unclaimed action that has no effect, because the step ends first. Lint
+// does the same for claimed actions (R14).
+func (c *Lifecycle) checkTimeouts() error {
+	for i := range c.config.Steps {
+		s := &c.config.Steps[i]
+		for _, requester := range s.Offered() {
+			name, _ := s.Validation.For(requester)
+			names := []string{name}
+			if _, claimed := s.Claim.For(requester); !claimed {
+				name, _ = s.Action.For(requester)
+				names = append(names, name)
+			}
+			for _, name := range names {
+				if h := c.handlers[name]; h != nil && h.Timeout >= timeoutOf(s) {
+					return fault.New(fault.Validation, "lifecycle %q: the timeout of handler %q (%s) must be shorter than that of step %q (%s)", c.config.Workflow, name, h.Timeout, s.Key, timeoutOf(s))
+				}
+			}
+		}
+	}
+	return nil
 }
 
 // Start checks the lifecycle and registers it with an engine that is being opened.
