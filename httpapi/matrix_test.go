@@ -127,6 +127,8 @@ func unknownIDs(r httpapi.Route) func(string) string {
 			return "019a0000-0000-7000-8000-000000000000"
 		case name == "id" && strings.HasPrefix(r.Path, "webhooks"):
 			return "019a0000-0000-7000-8000-000000000001"
+		case name == "id" && strings.HasPrefix(r.Path, "workflow-definitions"):
+			return "nobodys@1"
 		case name == "token":
 			return "clm_AAAAAAAAAAAAAAAAAAAAAA"
 		case name == "stepKey":
