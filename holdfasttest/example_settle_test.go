@@ -44,7 +44,7 @@ func ExampleSettle() {
 	r, err = run.Get(ctx, hf, r.ID)
 	fmt.Println(r.Status, err)
 	// Output:
-	// pendingApproval manager The run waits for a decision at step "ask": Write it off?.
+	// pendingApproval manager The run waits for a decision at step "ask": Write it off?
 	// <nil>
 	// 0 <nil>
 	// COMPLETED <nil>
