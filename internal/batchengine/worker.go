@@ -105,8 +105,11 @@ func (w *Worker) poll(ctx context.Context, capacity *lease.Capacity, recent map[
 }
 
 // gather waits until items that are being settled have freed their capacity, so that they are replaced in one take. It waits for
-// the current call, and for the one that begins when that ends: a take of the batch would wait for either in any case.
+// the current call, and for the one that begins when that ends: a take of the batch would wait for either in any case. It waits
+// only for a moment, because a call that hangs, for example for a locked batch, must not keep other batches from being served.
 func (w *Worker) gather(ctx context.Context, shard int16, recent *Recent, capacity *lease.Capacity) {
+	ctx, cancel := context.WithTimeout(ctx, recentFor)
+	defer cancel()
 	for range 2 {
 		for _, b := range recent.get() {
 			w.settler.await(ctx, batchRef{store.Partition{Shard: shard, Workspace: b.Workspace}, b.ID})
