@@ -6,7 +6,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/httpapi/internal/shapes"
+	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/feed"
 	"github.com/holdfast-go/holdfast/internal/live"
 	"github.com/holdfast-go/holdfast/internal/retention"
@@ -135,11 +137,15 @@ func (c *call) followActivity(from activityCursor, now bool) error {
 	defer f.Close()
 	return c.send(func(ctx context.Context, emit func(message) error) error {
 		for {
+			c.share.Shrink(0) // the message before is sent, and the next may come late
 			i, err := f.Next(ctx)
 			if err != nil {
 				return err
 			}
 			e, ok, err := c.wholeEvent(ctx, i)
+			for fault.CodeOf(err) == fault.Unavailable && clock.Wait(ctx, unavailablePause) == nil { // a client that reconnects would only read it again
+				e, ok, err = c.wholeEvent(ctx, i)
+			}
 			if err != nil {
 				return err
 			}
@@ -154,6 +160,9 @@ func (c *call) followActivity(from activityCursor, now bool) error {
 		}
 	})
 }
+
+// unavailablePause is the pause before an event that could not be read is read again.
+const unavailablePause = time.Second
 
 // wholeEvent returns an event with its data, which the shared reader leaves out if it is long. It reports whether the event still exists.
 func (c *call) wholeEvent(ctx context.Context, i *live.Item) (e wire.Event, ok bool, err error) {

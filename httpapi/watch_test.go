@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/httpapi"
+	"github.com/holdfast-go/holdfast/httpapi/internal/room"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/entities"
 	"github.com/holdfast-go/holdfast/internal/keys"
@@ -86,6 +87,25 @@ func TestTheFeedOfEverything(t *testing.T) {
 		d.want(d.ask("GET", "feed?cursor=p7", nil, nil), 400, fault.Validation)
 		d.want(d.ask("GET", "feed", nil, nil, "Accept", "text/event-stream", "Last-Event-ID", "nonsense"), 400, fault.Validation)
 	}, invoices(nil))
+}
+
+// TestIdleClientsOfTheFeedLeaveRoom verifies that clients which have received a large event and wait for the next leave the room
+// for large messages to others.
+func TestIdleClientsOfTheFeedLeaveRoom(t *testing.T) {
+	eachTestAPI(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *testAPI) {
+		d.running()
+		long := strings.Repeat("x", 1_000_000)
+		clients := make([]*listener, room.Bytes/(room.AnswerWeight*len(long))+1) // one more than the room has place for at once
+		for i := range clients {
+			clients[i] = d.watch("")
+		}
+		d.want(d.ask("POST", "streams/s/events", `{"events":[{"name":"long","data":"`+long+`"}]}`, nil), 201, "")
+		for _, l := range clients {
+			if e := l.next(); len(e.data.Data) < len(long) {
+				t.Errorf("got %.200s, want the event with its data", e.text)
+			}
+		}
+	})
 }
 
 // TestWorkspaces verifies that a server without keys lists and creates all workspaces, and that a
