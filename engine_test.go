@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/engine"
+	"github.com/holdfast-go/holdfast/internal/storetest"
 	"github.com/holdfast-go/holdfast/internal/testkit"
 	"github.com/holdfast-go/holdfast/sqlite"
 	"github.com/holdfast-go/holdfast/stream"
@@ -21,7 +22,7 @@ import (
 // that had begun is committed, that later calls are told so, and that closing
 // twice is harmless.
 func TestCloseWaitsForWhatIsUnderWay(t *testing.T) {
-	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		inside, updated := make(chan struct{}), make(chan error, 1)
 		go func() {
 			updated <- hf.Update(context.Background(), func(ctx context.Context, tx holdfast.Tx) error {

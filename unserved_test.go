@@ -15,6 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast/batch"
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/engine"
+	"github.com/holdfast-go/holdfast/internal/storetest"
 	"github.com/holdfast-go/holdfast/internal/testkit"
 	"github.com/holdfast-go/holdfast/lifecycle"
 	"github.com/holdfast-go/holdfast/run"
@@ -103,16 +104,10 @@ func (s *shop) use(n int) {
 	must(err)
 }
 
-// onBoth runs a test on both databases.
-func onBoth(t *testing.T, f func(*testing.T, string)) {
-	t.Run("sqlite", func(t *testing.T) { t.Parallel(); f(t, holdfasttest.SQLite(t)) })
-	t.Run("postgres", func(t *testing.T) { t.Parallel(); f(t, holdfasttest.PostgreSQL(t)) })
-}
-
 // TestUnservedWorkIsReported verifies that an engine on which Run was never called names, in one warning, the due work
 // that nobody serves, and the claim that a crash left behind; and that it does so only after the periods.
 func TestUnservedWorkIsReported(t *testing.T) {
-	onBoth(t, func(t *testing.T, db string) {
+	storetest.OnEach(t, func(t *testing.T, db string) {
 		s := openShop(t, db, func() {})
 		check := func(at time.Duration) bool { return engine.Of(s.hf).Unserved(t.Context(), time.Unix(0, 0).Add(at)) }
 		if check(0) || check(engine.UnservedAfter) {
@@ -141,7 +136,7 @@ func TestUnservedWorkIsReported(t *testing.T) {
 // TestAnUnreleasedClaimIsReported verifies that an expired claim is reported, but not before a janitor that sweeps seldom
 // would have released it.
 func TestAnUnreleasedClaimIsReported(t *testing.T) {
-	onBoth(t, func(t *testing.T, db string) {
+	storetest.OnEach(t, func(t *testing.T, db string) {
 		s := openShop(t, db, func() {})
 		if _, err := s.bills.Create(t.Context(), s.hf, "b", struct{}{}); err != nil {
 			t.Fatal(err)
@@ -170,7 +165,7 @@ func TestAnUnreleasedClaimIsReported(t *testing.T) {
 // TestServedWorkIsNotReported verifies that an engine that leaves Run to another node does not warn: not if the work is
 // done, and not if the other node has more of it than it can do at once. An engine that runs never warns.
 func TestServedWorkIsNotReported(t *testing.T) {
-	onBoth(t, func(t *testing.T, db string) {
+	storetest.OnEach(t, func(t *testing.T, db string) {
 		begun, leave := make(chan struct{}, 100), make(chan struct{})
 		server := openShop(t, db, func() {
 			begun <- struct{}{}

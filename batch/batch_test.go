@@ -41,7 +41,7 @@ func work(n int, cost int64) iter.Seq[batch.NewItem[in]] {
 // each runs a test on both databases, each with parts of its own, on an engine that runs.
 func each(t *testing.T, f func(t *testing.T, open func(parts ...holdfast.Part) *holdfast.Engine)) {
 	t.Helper()
-	storetest.OnBoth(t, func(t *testing.T, db string) {
+	storetest.OnEach(t, func(t *testing.T, db string) {
 		f(t, func(parts ...holdfast.Part) *holdfast.Engine {
 			return run(t, holdfasttest.OpenOn(t, holdfasttest.At(db), parts...))
 		})
@@ -526,7 +526,7 @@ func TestTheCostOfAnItem(t *testing.T) {
 	one := func(cost int64) iter.Seq[batch.NewItem[in]] {
 		return slices.Values([]batch.NewItem[in]{{Key: "k", Cost: cost}})
 	}
-	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, e *holdfast.Engine) {
 		if _, err := batch.PutWallet(t.Context(), e, "w"); err != nil {
 			t.Fatal(err)
 		}

@@ -9,12 +9,13 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/batch"
 	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/storetest"
 )
 
 // TestAListOfNothingIsAnError verifies that the items of a batch and the ledger of a wallet that do not exist are
 // ErrNotFound, that an unknown status is ErrValidation, and that an empty list of what exists is empty.
 func TestAListOfNothingIsAnError(t *testing.T) {
-	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, e *holdfast.Engine) {
 		ctx := t.Context()
 		if _, err := holdfast.Collect(batch.ListItems(ctx, e, "none", batch.ItemFilter{})); !errors.Is(err, holdfast.ErrNotFound) {
 			t.Errorf("items: got %v, want ErrNotFound", err)

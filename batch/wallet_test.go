@@ -7,13 +7,13 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/batch"
-	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/storetest"
 )
 
 // TestWallets verifies that wallets are listed by id, that one or all are audited and never all by mistake, and that
 // only AllowNegative allows a negative balance.
 func TestWallets(t *testing.T) {
-	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		ctx := t.Context()
 		for _, id := range []string{"b", "a"} {
 			if w, err := batch.PutWallet(ctx, hf, id, batch.AllowNegative()); err != nil || !w.AllowNegative {

@@ -143,7 +143,7 @@ func TestTheAudit(t *testing.T) {
 
 // Verifies that an entry is committed with its action or not at all.
 func TestTheAuditSharesATransaction(t *testing.T) {
-	storetest.OnBoth(t, func(t *testing.T, db string) {
+	storetest.OnEach(t, func(t *testing.T, db string) {
 		e := engine.Of(holdfasttest.OpenOn(t, holdfasttest.At(db)))
 		no := errors.New("no")
 		err := e.Update(t.Context(), func(ctx context.Context, tx *store.Tx) error {

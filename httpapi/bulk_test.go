@@ -66,7 +66,7 @@ func (d *testAPI) refusedMembers(id string) []wire.BulkMember {
 // other server shows it, each run is retried once by the key, and those that do not permit it are listed. Another workspace
 // sees nothing, and a reader may not start one.
 func TestABulkOnRuns(t *testing.T) {
-	storetest.OnBoth(t, func(t *testing.T, db string) {
+	storetest.OnEach(t, func(t *testing.T, db string) {
 		d := newTestAPI(t, holdfasttest.OpenOn(t, holdfasttest.At(db)), httpapi.Options{})
 		other := newTestAPI(t, holdfasttest.OpenOn(t, holdfasttest.At(db)), httpapi.Options{})
 		made, secret := d.newKey("default", keys.Admin, 0)

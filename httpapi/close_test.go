@@ -17,6 +17,7 @@ import (
 	"github.com/holdfast-go/holdfast/httpapi"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/storetest"
 	"github.com/holdfast-go/holdfast/stream"
 	"github.com/holdfast-go/holdfast/wire"
 )
@@ -39,7 +40,7 @@ func (d *testAPI) reads(want string) {
 // the stream's version; that repeating a close returns the same response, whatever was appended
 // since; and that it is refused once the stream was closed again.
 func TestACloseCoversAVersion(t *testing.T) {
-	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		d := newTestAPI(t, hf, httpapi.Options{NoKeys: true})
 		refused := func(body string, code fault.Code, last int) {
 			t.Helper()
@@ -88,7 +89,7 @@ func TestACloseCoversAVersion(t *testing.T) {
 // the response is the same close when it is repeated, although events were appended since.
 func TestACloseOfADeadOwnersKeyIsRepeated(t *testing.T) {
 	const body = `{"expectedVersion":2,"mode":"restart","snapshot":{"n":3}}`
-	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		d := newTestAPI(t, hf, httpapi.Options{NoKeys: true})
 		d.append("s", 3)
 		d.holdKey("closeStream", "k", "POST", "streams/s/close", body)

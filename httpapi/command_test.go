@@ -38,7 +38,7 @@ func (u *updates) Update(ctx context.Context, f func(context.Context, store.Conn
 // TestRoutesInOneCommand verifies that a new request on a route that is declared to be one command
 // opens no transaction of its own, and that its repetition gets the same response.
 func TestRoutesInOneCommand(t *testing.T) {
-	storetest.OnBoth(t, func(t *testing.T, url string) {
+	storetest.OnEach(t, func(t *testing.T, url string) {
 		db := &updates{Database: store.DatabaseOf(holdfasttest.At(url))}
 		e := holdfasttest.OpenOn(t, store.HandleDatabase(db), invoices(nil), stream.Feed(stream.FeedOptions{}))
 		d := newTestAPI(t, e, httpapi.Options{NoKeys: true})

@@ -16,7 +16,6 @@ import (
 	"github.com/holdfast-go/holdfast/internal/lease"
 	"github.com/holdfast-go/holdfast/internal/runengine"
 	"github.com/holdfast-go/holdfast/internal/store"
-	"github.com/holdfast-go/holdfast/internal/testlevel"
 	"github.com/holdfast-go/holdfast/wire"
 )
 
@@ -131,7 +130,6 @@ func TestAWorkspaceThatHangsHoldsUpNoOther(t *testing.T) {
 	for what, w := range work {
 		t.Run(what, func(t *testing.T) {
 			eachTestAPI(t, elsewhere, func(t *testing.T, d *testAPI) {
-				testlevel.Either(t)
 				far := newHanging(t)
 				w.prepare(d, "big", far.url+"/big")
 				w.prepare(d, "small", far.url+"/small")
@@ -194,7 +192,6 @@ func TestAHandlerThatHangsHoldsUpNoOther(t *testing.T) {
 	for what, w := range work {
 		t.Run(what, func(t *testing.T) {
 			eachTestAPI(t, elsewhere, func(t *testing.T, d *testAPI) {
-				testlevel.Either(t)
 				far := newHanging(t)
 				w.prepare(d, "h1", far.url+"/big")
 				w.prepare(d, "h2", far.url+"/small")
@@ -212,7 +209,6 @@ func TestAHandlerThatHangsHoldsUpNoOther(t *testing.T) {
 // handler name in many other workspaces delay nothing.
 func TestStepsOfWorkersAreInNobodysWay(t *testing.T) {
 	eachTestAPI(t, elsewhere, func(t *testing.T, d *testAPI) {
-		testlevel.Either(t)
 		far := newHanging(t)
 		prepare := func(in string, h wire.PutHandler) {
 			d.want(d.ask("PUT", "handlers/h", h, nil, "X-Holdfast-Workspace", in), 201, "")

@@ -13,10 +13,9 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
-	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/httpapi"
 	"github.com/holdfast-go/holdfast/internal/browser"
-	"github.com/holdfast-go/holdfast/internal/testlevel"
+	"github.com/holdfast-go/holdfast/internal/storetest"
 	"github.com/holdfast-go/holdfast/lifecycle"
 	"github.com/holdfast-go/holdfast/stream"
 	"github.com/holdfast-go/holdfast/web"
@@ -54,18 +53,7 @@ func invoices(act func(context.Context, *lifecycle.Act[json.RawMessage]) error) 
 func eachTestAPI(t *testing.T, o httpapi.Options, f func(t *testing.T, d *testAPI), parts ...holdfast.Part) {
 	t.Helper()
 	parts = append(parts, stream.Feed(stream.FeedOptions{}))
-	on := func(t *testing.T, e *holdfast.Engine) { f(t, newTestAPI(t, e, o)) }
-	switch database := testlevel.Alternate(t); database {
-	case "sqlite":
-		t.Run(database, func(t *testing.T) { t.Parallel(); on(t, holdfasttest.Open(t, parts...)) })
-	case "postgres":
-		t.Run(database, func(t *testing.T) {
-			t.Parallel()
-			on(t, holdfasttest.OpenOn(t, holdfasttest.At(holdfasttest.PostgreSQL(t)), parts...))
-		})
-	default:
-		holdfasttest.Each(t, on, parts...)
-	}
+	storetest.Each(t, func(t *testing.T, e *holdfast.Engine) { f(t, newTestAPI(t, e, o)) }, parts...)
 }
 
 // newTestAPI serves an API on an engine.

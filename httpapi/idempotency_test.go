@@ -452,7 +452,7 @@ func doneOnceUnderAKey(t *testing.T, config string, meanwhile func(*testAPI)) {
 			all.Wait()
 		}
 	}
-	storetest.OnBoth(t, func(t *testing.T, db string) {
+	storetest.OnEach(t, func(t *testing.T, db string) {
 		test(t, func(p ...holdfast.Part) *holdfast.Engine { return holdfasttest.OpenOn(t, holdfasttest.At(db), p...) })
 	})
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/inbox"
+	"github.com/holdfast-go/holdfast/internal/storetest"
 	"github.com/holdfast-go/holdfast/internal/testkit"
 	"github.com/holdfast-go/holdfast/run"
 	"github.com/holdfast-go/holdfast/stream"
@@ -342,7 +343,7 @@ func openOn(t *testing.T, db string, c holdfast.Config, parts ...holdfast.Part) 
 
 // TestAStreamLeftClosingIsListed verifies that a stream whose closer did not finish is listed until a janitor reopens it.
 func TestAStreamLeftClosingIsListed(t *testing.T) {
-	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) { // without a feed, which would have to be ahead of the close
+	storetest.Each(t, func(t *testing.T, e *holdfast.Engine) { // without a feed, which would have to be ahead of the close
 		d := newTestAPI(t, e, elsewhere)
 		d.want(d.ask("POST", "streams/o1/events", `{"events":[{"name":"paid"}]}`, nil), 201, "")
 		exporting, free := make(chan struct{}), make(chan struct{})

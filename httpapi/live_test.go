@@ -154,7 +154,7 @@ func TestEachTopicGetsItsChange(t *testing.T) {
 // killed and another was opened on the same database; while two callers write all the time.
 func TestLiveResumes(t *testing.T) {
 	t.Parallel()
-	storetest.OnBoth(t, func(t *testing.T, at string) {
+	storetest.OnEach(t, func(t *testing.T, at string) {
 		serve := func() (*testAPI, func()) {
 			e := holdfasttest.OpenOn(t, holdfasttest.At(at), invoices(nil), stream.Feed(stream.FeedOptions{}))
 			api := httpapi.On(e, httpapi.Options{NoKeys: true})
@@ -367,7 +367,7 @@ func (s *countedReadsStore) Do(ctx context.Context, c store.Command) error {
 // all of them have got a change, and the watchers a state.
 func TestFiftyWatchersReadOnce(t *testing.T) {
 	t.Parallel()
-	storetest.OnBoth(t, func(t *testing.T, at string) {
+	storetest.OnEach(t, func(t *testing.T, at string) {
 		db := &countedReads{Database: store.DatabaseOf(holdfasttest.At(at)), n: make(map[string]int)}
 		d := newTestAPI(t, holdfasttest.OpenOn(t, store.HandleDatabase(db), invoices(nil), stream.Feed(stream.FeedOptions{})), httpapi.Options{NoKeys: true})
 		all := make([]*listener, 50)

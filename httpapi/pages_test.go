@@ -145,7 +145,6 @@ func TestAPageIsBoundedByItsBytes(t *testing.T) {
 				testlevel.Long(t)
 			}
 			eachTestAPI(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *testAPI) {
-				testlevel.Either(t)
 				path, want := k.prepare(d)
 				pages, got := d.pagesOf(path, k.most, k.name)
 				if !slices.Equal(got, want) {

@@ -19,7 +19,6 @@ import (
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/httpapi"
 	"github.com/holdfast-go/holdfast/internal/strictjson"
-	"github.com/holdfast-go/holdfast/internal/testlevel"
 	"github.com/holdfast-go/holdfast/scope"
 	"github.com/holdfast-go/holdfast/wire"
 )
@@ -154,7 +153,6 @@ func TestConditionsOfChanges(t *testing.T) {
 		{"PUT", "/records/r/k", `1`}, {"DELETE", "/records/r/k", nil}, {"DELETE", "", nil},
 	}
 	eachTestAPI(t, httpapi.Options{NoKeys: true}, func(t *testing.T, d *testAPI) {
-		testlevel.Either(t)
 		for i, c := range cases {
 			for j, v := range verbs {
 				for _, key := range []string{"", fmt.Sprintf("k%d-%d", i, j)} {

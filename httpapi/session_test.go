@@ -15,6 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast/httpapi"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/keys"
+	"github.com/holdfast-go/holdfast/internal/storetest"
 	"github.com/holdfast-go/holdfast/wire"
 )
 
@@ -103,13 +104,10 @@ func (d *testAPI) badSessions(space string, role keys.Role) map[string]string {
 // eachTwoServers runs a test on both databases, with two servers each.
 func eachTwoServers(t *testing.T, o httpapi.Options, f func(t *testing.T, one, two *testAPI)) {
 	t.Helper()
-	for name, url := range map[string]func(testing.TB) string{"sqlite": holdfasttest.SQLite, "postgres": holdfasttest.PostgreSQL} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			at := holdfasttest.At(url(t))
-			f(t, newTestAPI(t, holdfasttest.OpenOn(t, at), o), newTestAPI(t, holdfasttest.OpenOn(t, at), o))
-		})
-	}
+	storetest.OnEach(t, func(t *testing.T, db string) {
+		at := holdfasttest.At(db)
+		f(t, newTestAPI(t, holdfasttest.OpenOn(t, at), o), newTestAPI(t, holdfasttest.OpenOn(t, at), o))
+	})
 }
 
 // TestASessionOnTwoServers verifies the life of a session on two servers over one database: it starts on one, is the key on

@@ -31,7 +31,7 @@ type contest struct {
 }
 
 func onTwoNodes(t *testing.T, f func(t *testing.T, c *contest)) {
-	storetest.OnBoth(t, func(t *testing.T, where string) {
+	storetest.OnEach(t, func(t *testing.T, where string) {
 		c := new(contest)
 		for i := range c.nodes {
 			c.l[i] = lifecycle.MustParse[json.RawMessage]([]byte(invoiceConfig)).RecoveredBy().

@@ -24,6 +24,7 @@ import (
 	"github.com/holdfast-go/holdfast/httpapi"
 	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/keys"
+	"github.com/holdfast-go/holdfast/internal/storetest"
 	"github.com/holdfast-go/holdfast/internal/testkit"
 	"github.com/holdfast-go/holdfast/postgres"
 	"github.com/holdfast-go/holdfast/sqlite"
@@ -105,7 +106,7 @@ func running(t *testing.T, e *holdfast.Engine, o httpapi.Options) (d *testAPI, a
 
 func eachHooked(t *testing.T, f func(t *testing.T, d *testAPI)) {
 	t.Helper()
-	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, e *holdfast.Engine) {
 		d, _, _ := running(t, e, hooked)
 		f(t, d)
 	})
@@ -249,7 +250,7 @@ func TestAFailedMessageIsSentAgainAsTheSame(t *testing.T) {
 // TestADeadWebhookHoldsUpNoOther verifies that a receiver that never responds, for many streams,
 // delays no other webhook.
 func TestADeadWebhookHoldsUpNoOther(t *testing.T) {
-	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, e *holdfast.Engine) {
 		release := make(chan struct{})
 		dead := receive(t, func(received) int { <-release; return 500 })
 		t.Cleanup(func() { close(release) })
@@ -369,7 +370,7 @@ var databases = map[string]func(*testing.T) holdfast.Database{
 }
 
 func TestAPrivateAddressIsRefused(t *testing.T) {
-	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, e *holdfast.Engine) {
 		r := receive(t, nil)
 		o := hooked
 		o.AllowPrivate = nil
@@ -490,7 +491,7 @@ func TestARepeatedRequestMakesOneWebhook(t *testing.T) {
 }
 
 func TestWebhooksNeedAKey(t *testing.T) {
-	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, e *holdfast.Engine) {
 		o := hooked
 		o.SecretKeys = nil
 		d, _, _ := running(t, e, o)

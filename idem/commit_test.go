@@ -17,6 +17,7 @@ import (
 	"github.com/holdfast-go/holdfast/idem"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/storetest"
 	"github.com/holdfast-go/holdfast/internal/testkit"
 	"github.com/holdfast-go/holdfast/stream"
 )
@@ -40,7 +41,7 @@ func wantEvents(t *testing.T, hf *holdfast.Engine, want int) {
 // TestCommit verifies that what a handler commits is written once, that its answer is
 // kept whatever its status is, and what Commit refuses.
 func TestCommit(t *testing.T) {
-	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		var late context.Context
 		c := &counted{then: func(w http.ResponseWriter, r *http.Request, _ int64) {
 			late = r.Context()
@@ -70,7 +71,7 @@ func TestCommit(t *testing.T) {
 // TestCommitFails verifies that a handler whose commit fails has written nothing, and
 // that its key is free when it refuses the request.
 func TestCommitFails(t *testing.T) {
-	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		c := &counted{then: func(w http.ResponseWriter, r *http.Request, n int64) {
 			err := idem.Commit(r.Context(), func(ctx context.Context, tx holdfast.Tx) error {
 				_, err := stream.Append(ctx, tx, "orders", stream.Any, stream.Event{Name: "ordered"})
@@ -94,7 +95,7 @@ func TestCommitFails(t *testing.T) {
 // TestCommitAndPanic verifies that a handler that dies after its commit is not run
 // again, and that the replay says that its answer is lost.
 func TestCommitAndPanic(t *testing.T) {
-	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		c := &counted{then: func(_ http.ResponseWriter, r *http.Request, _ int64) {
 			if err := order(r.Context()); err != nil {
 				t.Error(err)
@@ -117,7 +118,7 @@ func TestCommitAndPanic(t *testing.T) {
 // TestCommitTooLate verifies that a handler whose hold has run out commits nothing,
 // whether another has run meanwhile or not.
 func TestCommitTooLate(t *testing.T) {
-	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		for i, another := range []bool{true, false} {
 			key := fmt.Sprint("k", another)
 			var h http.Handler
@@ -148,7 +149,7 @@ func TestCommitTooLate(t *testing.T) {
 // TestCommitAtOnce verifies that of 20 equal requests at once one is committed, and
 // that two commits in one handler at once are one.
 func TestCommitAtOnce(t *testing.T) {
-	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		c := &counted{then: func(_ http.ResponseWriter, r *http.Request, _ int64) {
 			won, lost := holdfasttest.Race(t, 3, func(int) error { return order(r.Context()) })
 			if won != 1 {

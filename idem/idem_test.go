@@ -131,7 +131,7 @@ func wantReplay(t *testing.T, w, of *httptest.ResponseRecorder) {
 // TestReplay verifies that the second of two equal requests gets the first one's
 // answer, and what is kept of it.
 func TestReplay(t *testing.T) {
-	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		c := &counted{}
 		h := wrapped(hf, c, idem.Options{SharedKeys: true})
 		first := call{key: "k", body: "{}"}.to(h)
@@ -247,7 +247,7 @@ func TestApart(t *testing.T) {
 // TestAtOnce verifies that of 20 equal requests at once one runs, and that the others
 // are told that it is under way, or its answer.
 func TestAtOnce(t *testing.T) {
-	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		refused := make(chan struct{})
 		c := &counted{then: func(w http.ResponseWriter, _ *http.Request, n int64) {
 			<-refused // so that some meet it under way
@@ -282,7 +282,7 @@ func TestAtOnce(t *testing.T) {
 // TestNotKept verifies that a refusal is not kept and its key free again, for another
 // request too, and that the same is true of a panic.
 func TestNotKept(t *testing.T) {
-	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		c := &counted{then: func(w http.ResponseWriter, _ *http.Request, n int64) {
 			switch n {
 			case 1:
@@ -360,7 +360,7 @@ func wantLost(t *testing.T, w *httptest.ResponseRecorder, why string) {
 // one.
 func both(t *testing.T, f func(t *testing.T, open func() *holdfast.Engine)) {
 	t.Helper()
-	storetest.OnBoth(t, func(t *testing.T, db string) {
+	storetest.OnEach(t, func(t *testing.T, db string) {
 		f(t, func() *holdfast.Engine { return holdfasttest.OpenOn(t, holdfasttest.At(db)) })
 	})
 }
@@ -402,7 +402,7 @@ func TestOwnerIsGone(t *testing.T) {
 // TestLate verifies that an owner that was late but reaches the database tells the
 // answer that is recorded, and its own if there is none.
 func TestLate(t *testing.T) {
-	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		for _, another := range []bool{true, false} {
 			key := fmt.Sprint("k", another)
 			c := &counted{}
@@ -436,7 +436,7 @@ func TestLate(t *testing.T) {
 // TestLost verifies that the context of a handler ends when its hold is lost, and
 // that the key is then free for the same request.
 func TestLost(t *testing.T) {
-	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		c := &counted{then: func(w http.ResponseWriter, r *http.Request, n int64) {
 			if n == 1 {
 				holdfasttest.Advance(t, hf, time.Hour)

@@ -16,6 +16,7 @@ import (
 	"github.com/holdfast-go/holdfast/idem"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/idempotency"
+	"github.com/holdfast-go/holdfast/internal/storetest"
 )
 
 func user(r *http.Request) string { return r.Header.Get("User") }
@@ -47,7 +48,7 @@ func TestWiring(t *testing.T) {
 // TestAnotherUser verifies that another user who sends the same key and body is not told
 // the first one's answer, and that SharedKeys says that all are.
 func TestAnotherUser(t *testing.T) {
-	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		a, b := call{key: "k", header: http.Header{"User": {"a"}}}, call{key: "k", header: http.Header{"User": {"b"}}}
 		c := &counted{}
 		h := wrapped(hf, c, idem.Options{User: user})
@@ -67,7 +68,7 @@ func TestAnotherUser(t *testing.T) {
 // TestTTL verifies that a request is known for as long as the options say, whether its
 // answer was stored with a commit or without, and that it then goes from the database.
 func TestTTL(t *testing.T) {
-	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		for name, then := range map[string]func(http.ResponseWriter, *http.Request, int64){
 			"plain": func(w http.ResponseWriter, _ *http.Request, _ int64) {},
 			"committed": func(w http.ResponseWriter, r *http.Request, _ int64) {
@@ -104,7 +105,7 @@ func TestTTL(t *testing.T) {
 // values, but no cookie, nothing of the connection or of the moment, and not those that
 // were there before the handler.
 func TestHeaders(t *testing.T) {
-	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		c := &counted{then: func(w http.ResponseWriter, _ *http.Request, _ int64) {
 			h := w.Header()
 			h["Link"] = []string{"</a>; rel=next", "</b>; rel=last"}

@@ -282,7 +282,7 @@ func TestTheRowOfAnAfterEffectIsGone(t *testing.T) {
 	blocked := func(at stream.Position) bool { return at.Blocked }
 	handled := func(at stream.Position) bool { return !at.Blocked && at.Watermark == at.Due }
 	t.Run("blocked", func(t *testing.T) {
-		onBoth(t, func(t *testing.T, db string) {
+		onEach(t, func(t *testing.T, db string) {
 			w := unopened(t, db, inOwn(config))
 			w.own = true
 			mails(w)
@@ -310,7 +310,7 @@ func TestTheRowOfAnAfterEffectIsGone(t *testing.T) {
 		})
 	})
 	t.Run("skipped", func(t *testing.T) {
-		onBoth(t, func(t *testing.T, db string) {
+		onEach(t, func(t *testing.T, db string) {
 			w := unopened(t, db, inOwn(config))
 			w.own = true
 			mails(w, lifecycle.SkipMissing())

@@ -11,7 +11,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
-	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/storetest"
 	"github.com/holdfast-go/holdfast/internal/strictjson"
 	"github.com/holdfast-go/holdfast/internal/testkit"
 	"github.com/holdfast-go/holdfast/lifecycle"
@@ -58,7 +58,7 @@ func someData(r *rand.Rand, depth int) any {
 // without a change of data, and released ones, is read back as it was read then.
 func TestEveryVersionCanBeRead(t *testing.T) {
 	l := drafts("")
-	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		ctx, r := t.Context(), rand.New(rand.NewPCG(1, 2))
 		now, err := l.Create(ctx, hf, "d", json.RawMessage(`{"a":1}`))
 		if err != nil {
@@ -98,7 +98,7 @@ func TestEveryVersionCanBeRead(t *testing.T) {
 // TestALifecycleCanOptOutOfDataHistory verifies that such a lifecycle records no data, and says so.
 func TestALifecycleCanOptOutOfDataHistory(t *testing.T) {
 	l := drafts(`"data_history": false,`)
-	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		ctx := t.Context()
 		if _, err := l.Create(ctx, hf, "d", json.RawMessage(`{"name":"Rumpelstilzchen"}`)); err != nil {
 			t.Fatal(err)

@@ -41,7 +41,7 @@ type depot struct {
 // worker's, and journals.
 func eachDepot(t *testing.T, f func(*depot)) {
 	t.Helper()
-	onBoth(t, func(t *testing.T, db string) {
+	onEach(t, func(t *testing.T, db string) {
 		e := holdfasttest.OpenOn(t, databaseAt(db), lifecycle.Published(newRemoteHandlers().call))
 		d := &depot{&yard{t: t, ctx: holdfast.InWorkspace(t.Context(), "acme"), e: e}}
 		d.workers("journaled", "Do")
@@ -265,7 +265,7 @@ func TestATargetIsTakenAway(t *testing.T) {
 // TestRowsEditedIntoAClaimAreAdopted verifies that a row that was edited into a claim status is leased and
 // reverted for a published lifecycle too, by the config of its own workspace.
 func TestRowsEditedIntoAClaimAreAdopted(t *testing.T) {
-	onBoth(t, func(t *testing.T, db string) {
+	onEach(t, func(t *testing.T, db string) {
 		e := holdfasttest.OpenOn(t, databaseAt(db), lifecycle.Published(newRemoteHandlers().call))
 		for _, space := range []string{"acme", "other"} {
 			d := &depot{&yard{t: t, ctx: holdfast.InWorkspace(t.Context(), space), e: e}}
@@ -370,7 +370,7 @@ steps:
 // parked, and that a person can end it as a success; and that such an operation without an effect is
 // reverted.
 func TestAProgramsClaimOutlivesItsConfig(t *testing.T) {
-	onBoth(t, func(t *testing.T, db string) {
+	onEach(t, func(t *testing.T, db string) {
 		ctx := t.Context()
 		w := unopened(t, db, invoices)
 		goOn, packed := make(chan struct{}), make(chan struct{})
@@ -447,7 +447,7 @@ func TestAProgramsClaimOutlivesItsConfig(t *testing.T) {
 // config, a config that turns their target into a claim status either is refused, or takes effect and leaves
 // no unclaimed entity in that status.
 func TestAStatusBecomesAClaimDuringSteps(t *testing.T) {
-	onBoth(t, func(t *testing.T, db string) {
+	onEach(t, func(t *testing.T, db string) {
 		ctx := t.Context()
 		w := unopened(t, db, invoices)
 		old := cratesOf(true, nil)
@@ -505,7 +505,7 @@ func TestAStatusBecomesAClaimDuringSteps(t *testing.T) {
 // TestARowOfTheUsersOwnStandsWhereAClaimComes verifies that a config that turns a status into a claim status
 // is refused, with a count, while unclaimed rows of a user table are in that status.
 func TestARowOfTheUsersOwnStandsWhereAClaimComes(t *testing.T) {
-	onBoth(t, func(t *testing.T, db string) {
+	onEach(t, func(t *testing.T, db string) {
 		ctx := t.Context()
 		w := unopened(t, db, invoices)
 		w.prepare(ownTable, `INSERT INTO bills (nr, state) VALUES ('b1', 'packing'), ('b2', 'open')`)

@@ -14,7 +14,7 @@ import (
 // TestAValidationIsDropped verifies that a program whose config no longer has the validation of a step can
 // resume an operation that was claimed with the validation.
 func TestAValidationIsDropped(t *testing.T) {
-	onBoth(t, func(t *testing.T, db string) {
+	onEach(t, func(t *testing.T, db string) {
 		ctx := t.Context()
 		w := unopened(t, db, invoices)
 		of := func(validation string, fail error) *lifecycle.Lifecycle[bill] {

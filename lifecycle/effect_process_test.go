@@ -118,31 +118,24 @@ func fxKilled(t *testing.T, db, what, word string) (rest string) {
 // fxProcesses runs a test on both databases, which other processes may open.
 func fxProcesses(t *testing.T, f func(*fxPost, string)) {
 	t.Helper()
-	for name, at := range map[string]func(testing.TB) string{
-		"sqlite":   func(t testing.TB) string { return "sqlite:" + holdfasttest.SQLite(t) },
-		"postgres": holdfasttest.PostgreSQL,
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			db := at(t)
-			w := newFxWorld(t)
-			p := newFxPost(w)
-			e, err := holdfast.Open(context.Background(), fxDatabase(db), holdfast.Config{Log: slog.New(slog.DiscardHandler)}, w.Lifecycle, p.l)
-			if err != nil {
-				t.Fatal(err)
+	onEach(t, func(t *testing.T, db string) {
+		w := newFxWorld(t)
+		p := newFxPost(w)
+		e, err := holdfast.Open(context.Background(), fxDatabase(db), holdfast.Config{Log: slog.New(slog.DiscardHandler)}, w.Lifecycle, p.l)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.e = e
+		t.Cleanup(func() {
+			if report, err := e.Check(context.Background()); err != nil || !report.Clean() {
+				t.Errorf("check: %v\n%s", err, report)
 			}
-			w.e = e
-			t.Cleanup(func() {
-				if report, err := e.Check(context.Background()); err != nil || !report.Clean() {
-					t.Errorf("check: %v\n%s", err, report)
-				}
-				if err := e.Close(); err != nil {
-					t.Error(err)
-				}
-			})
-			f(p, db)
+			if err := e.Close(); err != nil {
+				t.Error(err)
+			}
 		})
-	}
+		f(p, db)
+	})
 }
 
 // TestKilledAfterTheEffect verifies the outcome of an effect whose process was killed between the call and

@@ -19,8 +19,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/entities"
 	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/storetest"
 	"github.com/holdfast-go/holdfast/internal/testkit"
-	"github.com/holdfast-go/holdfast/internal/testlevel"
 	"github.com/holdfast-go/holdfast/lifecycle"
 )
 
@@ -62,21 +62,11 @@ type fxWorld struct {
 // fxEach runs a test on both databases, each with a world of its own.
 func fxEach(t *testing.T, f func(*fxWorld)) {
 	t.Helper()
-	table := strings.Contains(t.Name(), "/")
-	for name, db := range map[string]func(testing.TB) holdfast.Database{
-		"sqlite":   func(t testing.TB) holdfast.Database { return holdfasttest.At(holdfasttest.SQLite(t)) },
-		"postgres": func(t testing.TB) holdfast.Database { return holdfasttest.At(holdfasttest.PostgreSQL(t)) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			if table && name == "postgres" {
-				testlevel.Variant(t, 3)
-			}
-			w := newFxWorld(t)
-			w.open(db(t))
-			f(w)
-		})
-	}
+	storetest.OnEach(t, func(t *testing.T, db string) {
+		w := newFxWorld(t)
+		w.open(holdfasttest.At(db))
+		f(w)
+	})
 }
 
 func newFxWorld(t *testing.T) *fxWorld {

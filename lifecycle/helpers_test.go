@@ -18,7 +18,6 @@ import (
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/storetest"
 	"github.com/holdfast-go/holdfast/internal/testkit"
-	"github.com/holdfast-go/holdfast/internal/testlevel"
 	"github.com/holdfast-go/holdfast/lifecycle"
 )
 
@@ -57,19 +56,18 @@ type world struct {
 	calls map[string]int  // how often the action was called
 }
 
-// onBoth runs a test on both databases, at the same time. Of the cases of a table, some run
-// on PostgreSQL at level test.
-func onBoth(t *testing.T, f func(t *testing.T, db string)) {
+// onEach is [storetest.OnEach], with names that say which database it is.
+func onEach(t *testing.T, f func(t *testing.T, db string)) {
 	t.Helper()
-	t.Run("sqlite", func(t *testing.T) { t.Parallel(); f(t, "sqlite:"+holdfasttest.SQLite(t)) })
-	table := strings.Contains(t.Name(), "/")
-	t.Run("postgres", func(t *testing.T) {
-		t.Parallel()
-		if table {
-			testlevel.Variant(t, 3)
-		}
-		f(t, holdfasttest.PostgreSQL(t))
-	})
+	storetest.OnEach(t, func(t *testing.T, db string) { f(t, named(db)) })
+}
+
+// named returns the name of a database that is a path or a URL.
+func named(db string) string {
+	if strings.Contains(db, "://") {
+		return db
+	}
+	return "sqlite:" + db
 }
 
 func databaseAt(db string) holdfast.Database {
@@ -79,16 +77,16 @@ func databaseAt(db string) holdfast.Database {
 // each runs a test in a world of its own on both databases.
 func each(t *testing.T, config string, f func(*testing.T, *world)) {
 	t.Helper()
-	onBoth(t, func(t *testing.T, db string) { f(t, newWorld(t, db, config)) })
+	onEach(t, func(t *testing.T, db string) { f(t, newWorld(t, db, config)) })
 }
 
 // everywhere runs a test as [each] does, in Holdfast's own table and in one of the
 // user's.
 func everywhere(t *testing.T, config string, f func(*testing.T, *world)) {
 	t.Helper()
-	onBoth(t, func(t *testing.T, db string) { f(t, newWorld(t, db, config)) })
+	onEach(t, func(t *testing.T, db string) { f(t, newWorld(t, db, config)) })
 	t.Run("own", func(t *testing.T) {
-		onBoth(t, func(t *testing.T, db string) { f(t, newOwnWorld(t, db, config)) })
+		onEach(t, func(t *testing.T, db string) { f(t, newOwnWorld(t, db, config)) })
 	})
 }
 

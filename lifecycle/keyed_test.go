@@ -360,7 +360,7 @@ func (w *world) done(step string) string {
 // TestAStepElsewhere verifies that a step in another database than the key's, and in
 // another workspace, is found again too; and that one is refused which is fired behind a Commit: no retry would do it.
 func TestAStepElsewhere(t *testing.T) {
-	onBoth(t, func(t *testing.T, db string) {
+	onEach(t, func(t *testing.T, db string) {
 		w, other := newWorld(t, db, invoices), newWorld(t, "sqlite:"+t.TempDir()+"/other.db", invoices)
 		other.create("i")
 		s := &shop{world: w, on: other, steps: []string{"i close"}}

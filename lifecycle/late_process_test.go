@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/testkit"
@@ -80,32 +79,25 @@ func TestLateChild(t *testing.T) {
 // lease has expired and a person has reported that the effect did not happen, does not make the call when it
 // continues.
 func TestAStoppedHolderDoesNotCall(t *testing.T) {
-	for name, at := range map[string]func(testing.TB) string{
-		"sqlite":   func(t testing.TB) string { return "sqlite:" + holdfasttest.SQLite(t) },
-		"postgres": holdfasttest.PostgreSQL,
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			db := at(t)
-			w := newFxWorld(t)
-			w.open(fxDatabase(db))
-			w.does("b", func(ctx context.Context, _ *fxAct) error { _, err := w.charge(ctx, "card", nil); return err })
-			child := testkit.Start(t, testkit.Self("TestLateChild", lateVar+"="+db))
-			child.Expect("begun")
-			child.Signal(syscall.SIGSTOP)
-			testkit.Eventually(t, "its lease has expired", func() bool { // in real time: it is the child's clock that counts
-				engine.Of(w.e).Round(t.Context())
-				return w.get("b").Claimed.Phase == "due"
-			})
-			w.resumed("b")
-			(&late{fxWorld: w}).resolve("card", false, lifecycle.Failure)
-			child.Send("go on")
-			child.Signal(syscall.SIGCONT)
-			if said := child.Wait(); strings.Count(said, "\n") != 1 || !strings.Contains(said, "LEASE_LOST") {
-				t.Errorf("the child printed %q, want one line with LEASE_LOST", said)
-			}
-			(&late{fxWorld: w}).reported("", 0, false)
-			w.is("b", "open", "")
+	onEach(t, func(t *testing.T, db string) {
+		w := newFxWorld(t)
+		w.open(fxDatabase(db))
+		w.does("b", func(ctx context.Context, _ *fxAct) error { _, err := w.charge(ctx, "card", nil); return err })
+		child := testkit.Start(t, testkit.Self("TestLateChild", lateVar+"="+db))
+		child.Expect("begun")
+		child.Signal(syscall.SIGSTOP)
+		testkit.Eventually(t, "its lease has expired", func() bool { // in real time: it is the child's clock that counts
+			engine.Of(w.e).Round(t.Context())
+			return w.get("b").Claimed.Phase == "due"
 		})
-	}
+		w.resumed("b")
+		(&late{fxWorld: w}).resolve("card", false, lifecycle.Failure)
+		child.Send("go on")
+		child.Signal(syscall.SIGCONT)
+		if said := child.Wait(); strings.Count(said, "\n") != 1 || !strings.Contains(said, "LEASE_LOST") {
+			t.Errorf("the child printed %q, want one line with LEASE_LOST", said)
+		}
+		(&late{fxWorld: w}).reported("", 0, false)
+		w.is("b", "open", "")
+	})
 }

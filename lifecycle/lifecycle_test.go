@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/storetest"
 	"github.com/holdfast-go/holdfast/lifecycle"
 )
 
@@ -28,7 +28,7 @@ func TestFire(t *testing.T) {
 	l := lifecycle.MustParse[bill]([]byte(billing)).Action("Close", func(ctx context.Context, a *lifecycle.Act[bill]) error {
 		return a.Set(bill{Cents: a.Entity.Data.Cents + 1})
 	}, lifecycle.Transactional())
-	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, e *holdfast.Engine) {
 		ctx := t.Context()
 		if _, err := l.Create(ctx, e, "b", bill{41}); err != nil {
 			t.Fatal(err)

@@ -19,7 +19,7 @@ import (
 // that a lifecycle of another module that no janitor covers is refused, with its name.
 func TestAModulesJanitorCoversItsLifecycles(t *testing.T) {
 	named := func(name string) string { return strings.Replace(uncovered, "workflow: invoice", "workflow: "+name, 1) }
-	onBoth(t, func(t *testing.T, db string) {
+	onEach(t, func(t *testing.T, db string) {
 		j := &cleaner{}
 		first, second := unopened(t, db, named("order")), unopened(t, db, named("refund"))
 		stranger := unopened(t, db, strings.Replace(named("parcel"), "owning_module: billing", "owning_module: post", 1))

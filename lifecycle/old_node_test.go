@@ -18,7 +18,7 @@ func TestAnOldNodePutsNobodyBack(t *testing.T) { oldNode(t, false) }
 func TestAnOldNodePutsNoRowOfTheUsersOwnBack(t *testing.T) { oldNode(t, true) }
 
 func oldNode(t *testing.T, own bool) {
-	onBoth(t, func(t *testing.T, db string) {
+	onEach(t, func(t *testing.T, db string) {
 		ctx := t.Context()
 		w := unopened(t, db, invoices)
 		pack := func(context.Context, *lifecycle.Act[bill]) error { return nil }

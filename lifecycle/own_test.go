@@ -25,7 +25,7 @@ import (
 // eachOwn runs a test with entities in a user table, on both databases.
 func eachOwn(t *testing.T, config string, f func(*testing.T, *world)) {
 	t.Helper()
-	onBoth(t, func(t *testing.T, db string) { f(t, newOwnWorld(t, db, config)) })
+	onEach(t, func(t *testing.T, db string) { f(t, newOwnWorld(t, db, config)) })
 }
 
 // row is what a row of the user's has, as text.
@@ -377,7 +377,7 @@ var tenants = strings.Replace(invoices, "janitor:", "entity_table: {name: bills,
 // id is another row in each workspace, claimed, refused, adopted and recovered separately, and a missing row
 // is not found.
 func TestWorkspacesInOneTable(t *testing.T) {
-	onBoth(t, func(t *testing.T, db string) {
+	onEach(t, func(t *testing.T, db string) {
 		w := unopened(t, db, tenants)
 		w.l.InWorkspaces("default", "a", "b")
 		w.prepare(`CREATE TABLE bills (tenant text NOT NULL, nr text NOT NULL, state text, rev bigint NOT NULL DEFAULT 0, cents integer NOT NULL DEFAULT 0,
@@ -431,7 +431,7 @@ func TestWorkspacesInOneTable(t *testing.T) {
 // Verifies that a table that is in one workspace as a whole is there for that one
 // alone.
 func TestATableOfOneWorkspace(t *testing.T) {
-	onBoth(t, func(t *testing.T, db string) {
+	onEach(t, func(t *testing.T, db string) {
 		w := unopened(t, db, inOwn(invoices))
 		w.own = true
 		w.l.InWorkspaces("default", "other")
@@ -479,7 +479,7 @@ func TestRowsAndTablesThatAreNoUse(t *testing.T) {
 // Verifies that a constraint of a user table that refuses a status makes the step fail without changing
 // anything or leaving a lease.
 func TestTheTableRefusesAStatus(t *testing.T) {
-	onBoth(t, func(t *testing.T, db string) {
+	onEach(t, func(t *testing.T, db string) {
 		w := unopened(t, db, inOwn(invoices))
 		w.own = true
 		w.prepare(strings.Replace(ownTable, "state text", "state text CHECK (state NOT IN ('closed', 'trying'))", 1))
@@ -504,7 +504,7 @@ func TestTheTableRefusesAStatus(t *testing.T) {
 // Verifies that a row whose table refuses to let it go from its claim keeps no other claim from being released, is no failure of the
 // janitor, and is released when its table accepts that.
 func TestARowThatCannotBeReleased(t *testing.T) {
-	onBoth(t, func(t *testing.T, db string) {
+	onEach(t, func(t *testing.T, db string) {
 		w := unopened(t, db, inOwn(invoices))
 		w.own = true
 		w.prepare(strings.Replace(ownTable, "remark text", "remark text, CHECK (remark IS NULL OR state <> 'open')", 1))

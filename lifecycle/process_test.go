@@ -111,7 +111,7 @@ func startNode(t *testing.T, db string) *testkit.Child {
 // expire and are then reverted once each, although two janitors run at once; none of the bodies' writes are
 // committed, and the next caller can claim.
 func TestAKilledHolderIsRecoveredOnce(t *testing.T) {
-	onBoth(t, func(t *testing.T, db string) {
+	onEach(t, func(t *testing.T, db string) {
 		w, other := newWorld(t, db, invoices), unopened(t, db, invoices)
 		other.open()
 		w.makeOut()
@@ -154,7 +154,7 @@ func TestAKilledHolderIsRecoveredOnce(t *testing.T) {
 // neither settle nor release: it gets LEASE_LOST, none of its writes are committed, and the next holder's
 // claim survives and settles.
 func TestAStoppedHolderWritesNothing(t *testing.T) {
-	onBoth(t, func(t *testing.T, db string) {
+	onEach(t, func(t *testing.T, db string) {
 		w := newWorld(t, db, invoices)
 		w.makeOut()
 		for _, end := range []string{"go", "fail"} {

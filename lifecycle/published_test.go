@@ -91,7 +91,7 @@ func declare(t *testing.T, ctx context.Context, e *holdfast.Engine, safety strin
 // another node on the same database.
 func eachPublished(t *testing.T, f func(t *testing.T, e *holdfast.Engine, far *remoteHandlers, other func() *holdfast.Engine)) {
 	t.Helper()
-	onBoth(t, func(t *testing.T, db string) {
+	onEach(t, func(t *testing.T, db string) {
 		there := newRemoteHandlers()
 		open := func() *holdfast.Engine {
 			return holdfasttest.OpenOn(t, databaseAt(db), lifecycle.Published(there.call))
@@ -296,7 +296,7 @@ func TestAnAnswerThatIsNotHeard(t *testing.T) {
 
 // Verifies that a program and the API do not use each other's lifecycles.
 func TestAProgramAndTheAPIKeepApart(t *testing.T) {
-	onBoth(t, func(t *testing.T, db string) {
+	onEach(t, func(t *testing.T, db string) {
 		there := newRemoteHandlers()
 		own := lifecycle.MustParse[json.RawMessage]([]byte(parcels)).
 			Action("Send", func(context.Context, *lifecycle.Act[json.RawMessage]) error { return nil }, lifecycle.Transactional()).

@@ -71,7 +71,7 @@ func (c *processGroup) next() processLine {
 // ends only when all others have their response: they get the holder, the start and the end of the lease, and
 // have done nothing. There is one body, one settle, two versions and two events.
 func TestManyCallersOfAClaimedStep(t *testing.T) {
-	onBoth(t, func(t *testing.T, db string) {
+	onEach(t, func(t *testing.T, db string) {
 		w := newWorld(t, db, invoices)
 		w.makeOut()
 		c := newProcessGroup(t, db)
@@ -115,7 +115,7 @@ func TestManyCallersOfAClaimedStep(t *testing.T) {
 // Verifies that of 64 callers in four processes that fire one step without a claim at once, one commits, and
 // the others are refused because the entity has moved. There is one event, and one write.
 func TestManyCallersOfAnUnclaimedStep(t *testing.T) {
-	onBoth(t, func(t *testing.T, db string) {
+	onEach(t, func(t *testing.T, db string) {
 		w := newWorld(t, db, invoices)
 		w.makeOut()
 		c := newProcessGroup(t, db)

@@ -230,7 +230,7 @@ func (p *partialCleaner) Covers() []string { return p.covers }
 // Verifies that the error names every lifecycle with a claim that no janitor covers, not only the first, and that
 // none of the lifecycles is registered.
 func TestEveryUncoveredLifecycleIsNamed(t *testing.T) {
-	onBoth(t, func(t *testing.T, db string) {
+	onEach(t, func(t *testing.T, db string) {
 		named := func(name string) string { return strings.Replace(uncovered, "workflow: invoice", "workflow: "+name, 1) }
 		covered := unopened(t, db, named("order"))
 		covered.l.RecoveredBy()
@@ -256,7 +256,7 @@ func TestEveryUncoveredLifecycleIsNamed(t *testing.T) {
 // workflow, the statuses and the module; if a janitor covers only some statuses, the error names the others.
 func TestAnUncoveredClaimIsRefused(t *testing.T) {
 	all := []string{"closing", "trying", "hurrying", "rushing", "briefing"}
-	onBoth(t, func(t *testing.T, db string) {
+	onEach(t, func(t *testing.T, db string) {
 		for name, c := range map[string]struct {
 			by   []lifecycle.Janitor
 			bare []string
@@ -303,7 +303,7 @@ func TestAnUncoveredClaimIsRefused(t *testing.T) {
 // claim unchanged and rolls back its writes, other entities are still released, and once it succeeds, its
 // writes and the revert are committed once.
 func TestAModulesOwnJanitor(t *testing.T) {
-	onBoth(t, func(t *testing.T, db string) {
+	onEach(t, func(t *testing.T, db string) {
 		w := unopened(t, db, uncovered)
 		c := &cleaner{}
 		var failing error
@@ -351,7 +351,7 @@ func TestAModulesOwnJanitor(t *testing.T) {
 // Verifies that a janitor that covers some statuses alone sees those alone; the
 // others are freed by the standard one.
 func TestAJanitorOfSomeStatuses(t *testing.T) {
-	onBoth(t, func(t *testing.T, db string) {
+	onEach(t, func(t *testing.T, db string) {
 		w := unopened(t, db, invoices)
 		p := &partialCleaner{covers: []string{"trying"}}
 		w.l.RecoveredBy(p)
@@ -372,7 +372,7 @@ func TestAJanitorOfSomeStatuses(t *testing.T) {
 // Verifies that a module's janitor that keeps failing makes the engine report that it is unhealthy, until the
 // janitor succeeds again.
 func TestAFailingJanitorIsUnhealthy(t *testing.T) {
-	onBoth(t, func(t *testing.T, db string) {
+	onEach(t, func(t *testing.T, db string) {
 		ctx := context.Background()
 		w := unopened(t, db, uncovered)
 		c := &cleaner{fail: errOwn}
@@ -404,7 +404,7 @@ func TestAFailingJanitorIsUnhealthy(t *testing.T) {
 // Verifies that a module's janitor that panics is one that failed: the claim stays,
 // others are freed, and the program lives.
 func TestAJanitorThatPanics(t *testing.T) {
-	onBoth(t, func(t *testing.T, db string) {
+	onEach(t, func(t *testing.T, db string) {
 		w := unopened(t, db, invoices)
 		p := &partialCleaner{covers: []string{"closing"}}
 		p.panics = "boo"
@@ -432,7 +432,7 @@ func TestAJanitorThatPanics(t *testing.T) {
 // Verifies that a module's janitor does not see a claim under which an effect was
 // begun: that one waits for whoever resumes it, or for a person.
 func TestAModulesJanitorSeesNoEffects(t *testing.T) {
-	onBoth(t, func(t *testing.T, db string) {
+	onEach(t, func(t *testing.T, db string) {
 		w := unopened(t, db, uncovered)
 		c := &cleaner{}
 		w.l.RecoveredBy(c)

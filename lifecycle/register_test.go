@@ -36,8 +36,8 @@ func letters(reviewed bool) *lifecycle.Lifecycle[struct{}] {
 // eachDatabase runs a test on a database of each kind that several engines can be
 // opened on.
 func eachDatabase(t *testing.T, f func(*testing.T, holdfast.Database)) {
-	t.Run("sqlite", func(t *testing.T) { t.Parallel(); f(t, holdfasttest.At(holdfasttest.SQLite(t))) })
-	t.Run("postgres", func(t *testing.T) { t.Parallel(); f(t, holdfasttest.At(holdfasttest.PostgreSQL(t))) })
+	t.Helper()
+	storetest.OnEach(t, func(t *testing.T, db string) { f(t, holdfasttest.At(db)) })
 }
 
 func openWith(ctx context.Context, db holdfast.Database, parts ...holdfast.Part) (*holdfast.Engine, error) {

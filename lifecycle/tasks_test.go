@@ -40,7 +40,7 @@ type yard struct {
 // eachYard runs a test with workers of a safety, on both databases.
 func eachYard(t *testing.T, safety, unknown string, f func(*yard)) {
 	t.Helper()
-	onBoth(t, func(t *testing.T, db string) {
+	onEach(t, func(t *testing.T, db string) {
 		e := holdfasttest.OpenOn(t, databaseAt(db), lifecycle.Published(newRemoteHandlers().call))
 		ctx := holdfast.InWorkspace(t.Context(), "acme")
 		y := &yard{t: t, ctx: ctx, e: e}

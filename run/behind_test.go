@@ -22,6 +22,7 @@ import (
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/runengine"
 	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/storetest"
 	"github.com/holdfast-go/holdfast/internal/testkit"
 	"github.com/holdfast-go/holdfast/internal/testlevel"
 	"github.com/holdfast-go/holdfast/run"
@@ -781,7 +782,7 @@ func TestRecordBehindIsRefused(t *testing.T) {
 	if !json.Valid(with.JSON()) || string(with.JSON()) != string(without.JSON()) {
 		t.Errorf("RecordBehind is stored in the definition: %s", with.JSON())
 	}
-	holdfasttest.Each(t, func(t *testing.T, _ *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, _ *holdfast.Engine) {
 		def := run.Handle(parsed(), "h", body, run.RecordBehind(), run.Idempotent())
 		e := holdfasttest.Open(t, def)
 		testkit.Run(t, e)

@@ -17,6 +17,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/runengine"
 	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/storetest"
 	"github.com/holdfast-go/holdfast/internal/strictjson"
 	"github.com/holdfast-go/holdfast/internal/testkit"
 	"github.com/holdfast-go/holdfast/lifecycle"
@@ -106,7 +107,7 @@ func (b *bench) doubtful() (operation string) {
 // the actor.
 func TestResolveEndsAStep(t *testing.T) {
 	def := run.Define("ended", "1", run.Task("a", func(context.Context, any) (string, error) { panic("acted, and died") }, run.Opaque()))
-	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, e *holdfast.Engine) {
 		for outcome, status := range map[run.Outcome]run.Status{run.Success: run.Completed, run.Failure: run.Failed} {
 			b := newBench(t, e, def)
 			b.once()
@@ -158,7 +159,7 @@ func TestResolveStoresWhatIsKnown(t *testing.T) {
 		mail, err := holdfast.Effect(ctx, "mail", lost)
 		return card + mail, err
 	}))
-	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, e *holdfast.Engine) {
 		b := newBench(t, e, def)
 		b.once()
 		b.uncertain("RUNNING")
@@ -214,7 +215,7 @@ func stopOnce(t *testing.T, e *holdfast.Engine, yes func() bool) {
 // taken it, that looking at it again harms nobody, and that another signal ends it.
 func TestTwoWaitsForOneSignal(t *testing.T) {
 	def := run.Define("twice", "1", run.Signal("a", "news"), run.Signal("b", "news"))
-	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, e *holdfast.Engine) {
 		b := newBench(t, e, def)
 		b.ok(run.Send(b.ctx, e, b.id, "news", 1, run.SignalID("1")))
 		for range 4 {
@@ -251,7 +252,7 @@ func TestAnOpaqueEndThatCannotBeKept(t *testing.T) {
 			return end(ctx)
 		}, run.Opaque())))
 	}
-	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, e *holdfast.Engine) {
 		for _, def := range defs {
 			b := newBench(t, e, def)
 			for range 4 {
@@ -279,7 +280,7 @@ func TestAPanicInACommit(t *testing.T) {
 	def := run.Define("poison", "1", run.Task("a", func(ctx context.Context, _ any) (int, error) {
 		return 1, commitEnds(ctx, func() error { panic("poison") })
 	}, run.Transactional(), run.WithRetry(holdfast.RetryPolicy{MaxAttempts: 2, Backoff: time.Second})))
-	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, e *holdfast.Engine) {
 		b := newBench(t, e, def)
 		b.once()
 		b.is("WAITING", "a", "WAITING")
@@ -301,7 +302,7 @@ func TestACancelWithAnUnknownBody(t *testing.T) {
 		begun.add(ctx)
 		panic("acted, and died")
 	}, run.Opaque(), run.OnUnknownRetry()))
-	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, e *holdfast.Engine) {
 		for happened, step := range map[bool]string{false: "CANCELLED", true: "COMPLETED"} {
 			b := newBench(t, e, def)
 			b.once()
@@ -324,7 +325,7 @@ func TestACancelWithAnUnknownBody(t *testing.T) {
 // Verifies the same of a journaled step whose worker died within an effect.
 func TestACancelWithAnUnknownEffect(t *testing.T) {
 	def := run.Define("charged", "1", run.Remote("a", "w", run.Journaled()))
-	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, e *holdfast.Engine) {
 		for _, happened := range []bool{false, true} {
 			b := newBench(t, e, def)
 			_, err := b.take().Book(engine.Of(e)).Begin(b.ctx, "charge", 0, effects.Hold, nil)
@@ -362,7 +363,7 @@ func TestALastAttemptThatLeavesADoubt(t *testing.T) {
 		}, run.Journaled(), run.WithRetry(holdfast.RetryPolicy{MaxAttempts: 1, Backoff: time.Second}))),
 	}
 	attempts := map[string]int64{"one-try@1": 1, "says-no@1": 2, "effect@1": 1}
-	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, e *holdfast.Engine) {
 		for _, def := range defs {
 			b := newBench(t, e, def)
 			for range attempts[def.ID()] {
@@ -392,7 +393,7 @@ func TestAStopKeepsWhatAnEffectBrought(t *testing.T) {
 		}
 		return ref, err
 	}, run.Journaled()))
-	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, e *holdfast.Engine) {
 		b := newBench(t, e, def)
 		stopOnce(t, e, func() bool { return bodies.of(b.id) == 1 })
 		if l := b.live(); l.Step.Uncertain || l.Step.Holder != "" || l.Step.Failures+l.Step.Crashes != 0 {
@@ -417,7 +418,7 @@ func TestAStopFailsNoOpaqueBody(t *testing.T) {
 		}
 		return "done", nil
 	}, run.Opaque(), run.WithRetry(holdfast.RetryPolicy{MaxAttempts: 1, Backoff: time.Second})))
-	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, e *holdfast.Engine) {
 		b := newBench(t, e, def)
 		stopOnce(t, e, func() bool { return bodies.of(b.id) == 1 })
 		b.is("RUNNING", "a", "RUNNING")
@@ -435,7 +436,7 @@ func TestABodyThatTakesTooLongHasFailed(t *testing.T) {
 		<-ctx.Done()
 		return "", ctx.Err()
 	}, run.Idempotent(), run.WithRetry(holdfast.RetryPolicy{MaxAttempts: 2, Backoff: time.Second}), run.Timeout(50*time.Millisecond)))
-	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, e *holdfast.Engine) {
 		b := newBench(t, e, def)
 		b.once()
 		b.is("WAITING", "a", "WAITING")
@@ -462,7 +463,7 @@ func TestSlowBodiesHoldUpNoTimer(t *testing.T) {
 		return 0, ctx.Err()
 	}, run.Idempotent()))
 	nap := run.Define("nap", "1", run.Wait("w", 50*time.Millisecond))
-	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, e *holdfast.Engine) {
 		testkit.Run(t, e)
 		room := run.WorkerOf(e).MaxConcurrency
 		var ids []string
@@ -481,7 +482,7 @@ func TestSlowBodiesHoldUpNoTimer(t *testing.T) {
 // else: the run does not go on as if it had been approved.
 func TestARejectionAheadOfAnotherCondition(t *testing.T) {
 	def := run.Define("unrelated", "1", run.Approval("ask", "Pay?"), run.If("big", "input.cents > 0", "", "end"), run.Remote("pay", "w", run.Idempotent()))
-	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, e *holdfast.Engine) {
 		b := newBench(t, e, def)
 		_, err := run.Decide(b.ctx, e, runengine.ApprovalID(b.id, "ask", 1), run.Decision{Status: run.Rejected}, run.By("ann"))
 		b.ok(err)
@@ -541,7 +542,7 @@ func (b *bench) fire() *runengine.ClaimedStep {
 // Verifies that a run that is paused behind a transition that was fired, and then cancelled,
 // is due again: somebody asks what became of it, and then the run is cancelled.
 func TestAPausedTransitionIsCancelled(t *testing.T) {
-	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, e *holdfast.Engine) {
 		b := newBench(t, e, firing())
 		l := b.fire()
 		b.ok(b.do(runengine.Pause))
@@ -561,7 +562,7 @@ func TestAPausedTransitionIsCancelled(t *testing.T) {
 // Verifies that a run is not cancelled over a transition that was fired, if the one who fired
 // dies: the next asks what became of it first.
 func TestACancelledTransitionWhoseHolderDies(t *testing.T) {
-	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, e *holdfast.Engine) {
 		b := newBench(t, e, firing())
 		b.fire()
 		b.ok(b.do(runengine.Cancel))
@@ -580,7 +581,7 @@ func TestACancelledTransitionWhoseHolderDies(t *testing.T) {
 
 // Verifies that a definition is refused whose runs are kept for no time at all, or for less.
 func TestRunsAreKeptForSomeTime(t *testing.T) {
-	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, e *holdfast.Engine) {
 		for _, how := range []time.Duration{-time.Hour, 0, time.Microsecond} {
 			def := run.Define("kept", "1", run.Remote("a", "w", run.Idempotent())).Retention(how)
 			if r, _, err := def.Start(t.Context(), e, order{"o", 1}); fault.CodeOf(err) != fault.Validation {
@@ -608,7 +609,7 @@ func TestOptionsWithoutEffect(t *testing.T) {
 	good := run.MustParse([]byte(text))
 	run.Handle(good, "h", body, run.Opaque(), run.OnUnknownRetry(), run.Timeout(time.Minute)) // the result is only for chaining
 	good.Retention(time.Hour)
-	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, e *holdfast.Engine) {
 		for name, def := range bad {
 			want := holdfast.ErrValidation
 			if name == "a handler twice" {
@@ -659,7 +660,7 @@ func TestThePatchesOfOneBody(t *testing.T) {
 			}
 			return 1, errors.Join(all...)
 		}, run.Idempotent()))
-	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, e *holdfast.Engine) {
 		b := newBench(t, e, def)
 		b.once()
 		b.once()

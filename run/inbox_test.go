@@ -30,7 +30,7 @@ func TestSignalsEarlyTwiceAndLate(t *testing.T) {
 		run.Signal("a", "news", run.Timeout(time.Hour)),
 		run.Signal("b", "news", run.Timeout(time.Hour)),
 		run.Signal("c", "other", run.Timeout(time.Hour)))
-	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, e *holdfast.Engine) {
 		b := newBench(t, e, def)
 		for _, id := range []string{"1", "1", "2"} {
 			b.ok(run.Send(b.ctx, e, b.id, "news", "n"+id, run.SignalID(id)))
@@ -68,7 +68,7 @@ func TestSignalsEarlyTwiceAndLate(t *testing.T) {
 // taken; if not, it is in the inbox still, or was refused.
 func TestASignalRacesTheTimeout(t *testing.T) {
 	def := run.Define("late", "1", run.Signal("a", "news", run.Timeout(time.Hour), run.OnTimeout("z")), run.Wait("y", time.Hour), run.Wait("z", time.Hour))
-	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, e *holdfast.Engine) {
 		for i := range 20 {
 			b := newBench(t, e, def)
 			b.is("WAITING", "a", "WAITING")
@@ -104,7 +104,7 @@ func approvalDefinition(version string, o ...run.StepOption) *run.Definition {
 // Verifies that of two who decide at once one does, that the other is told CONFLICT, and that
 // nobody decides who may not, too late, or through a signal.
 func TestAnApprovalIsDecidedOnce(t *testing.T) {
-	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, e *holdfast.Engine) {
 		for range 10 {
 			b := newBench(t, e, approvalDefinition("1"))
 			id := runengine.ApprovalID(b.id, "ask", 1)
@@ -138,7 +138,7 @@ func TestAnApprovalIsDecidedOnce(t *testing.T) {
 // Verifies that an approval that nobody decided in time is expired, for who asks and for who
 // decides, also before anybody has looked; and that the run goes where the definition says.
 func TestAnApprovalExpires(t *testing.T) {
-	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, e *holdfast.Engine) {
 		for _, looked := range []bool{false, true} {
 			b := newBench(t, e, approvalDefinition("2", run.OnTimeout("last")))
 			holdfasttest.Advance(t, e, time.Hour+time.Second)
@@ -180,7 +180,7 @@ func TestAnApprovalExpires(t *testing.T) {
 // that follows looks at it, or the step has failed; and that retrying asks anew.
 func TestARejection(t *testing.T) {
 	cond := run.Define("cond", "1", run.Approval("ask", "Yes?"), run.If("ok", `steps.ask.output.decision == "approved"`, "last", "end"), run.Remote("last", "w"))
-	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, e *holdfast.Engine) {
 		reject := func(b *bench, visit int64) {
 			t.Helper()
 			_, err := run.Decide(b.ctx, e, runengine.ApprovalID(b.id, "ask", visit), run.Decision{Status: run.Rejected, Requester: "manager", Content: map[string]int{"why": 1}}, run.By("ann"))
@@ -211,7 +211,7 @@ func TestARejection(t *testing.T) {
 // not, and that a retry by hand has as many attempts as the first.
 func TestAttemptsAreCounted(t *testing.T) {
 	def := run.Define("tries", "1", run.Remote("work", "w", run.Idempotent(), run.WithRetry(holdfast.RetryPolicy{MaxAttempts: 4, Backoff: time.Second, Multiplier: 10, MaxBackoff: 30 * time.Second})))
-	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, e *holdfast.Engine) {
 		b := newBench(t, e, def)
 		fail := func(final bool) {
 			t.Helper()
@@ -271,7 +271,7 @@ func (b *bench) die() {
 // Verifies that a step that kills whoever takes it ends FAILED after five of them, and that
 // other runs go on meanwhile.
 func TestAPoisonStepEnds(t *testing.T) {
-	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, e *holdfast.Engine) {
 		poison, other := newBench(t, e, simple()), newBench(t, e, simple())
 		for i := range 5 {
 			if i < 2 {
@@ -319,7 +319,7 @@ func (b *bench) dieOnly() {
 // Verifies that pausing during a step loses nothing: what it brings is kept, with its state,
 // and the run goes on from there when it is resumed.
 func TestAPauseLosesNoResult(t *testing.T) {
-	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, e *holdfast.Engine) {
 		b := newBench(t, e, simple())
 		l := b.take()
 		b.ok(b.do(runengine.Pause))
@@ -342,7 +342,7 @@ func TestAPauseLosesNoResult(t *testing.T) {
 
 // Verifies that a run is started by the program's own transaction, exactly if that commits.
 func TestARunStartsInATransaction(t *testing.T) {
-	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, e *holdfast.Engine) {
 		def := simple()
 		for _, commits := range []bool{false, true} {
 			var id string

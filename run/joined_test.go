@@ -11,6 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/storetest"
 	"github.com/holdfast-go/holdfast/run"
 )
 
@@ -20,7 +21,7 @@ import (
 func TestRetentionOfARunThatEndsInATransaction(t *testing.T) {
 	waits := run.Define("waits", "1", run.Signal("paid", "payment"))
 	instant := run.Define("instant", "1", run.If("only", "true", "end", "end"))
-	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		ctx := t.Context()
 		first, _, err := waits.Start(ctx, hf, nil)
 		if err != nil {
@@ -62,7 +63,7 @@ func (l *commandLog) Run(ctx context.Context, c store.Command) error {
 func TestAStartInATransactionKnowsItsDefinition(t *testing.T) {
 	def := run.Define("waits", "1", run.Signal("paid", "payment"))
 	same := run.Define("waits", "1", run.Signal("paid", "payment"))
-	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		ctx := t.Context()
 		start := func(d *run.Definition, end error) []string {
 			t.Helper()

@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/lease"
 	"github.com/holdfast-go/holdfast/internal/runengine"
+	"github.com/holdfast-go/holdfast/internal/storetest"
 	"github.com/holdfast-go/holdfast/run"
 )
 
@@ -34,7 +35,7 @@ func TestALateStepIsReported(t *testing.T) {
 	}
 	// A body whose context ends, because its lease is lost, says nothing of what it did.
 	stopped := run.Define("stopped", "1", run.Task("a", func(ctx context.Context, _ any) (string, error) { late(ctx); <-ctx.Done(); return "", ctx.Err() }, run.Opaque()))
-	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, e *holdfast.Engine) {
 		for name, def := range defs {
 			b := newBench(t, e, def)
 			meanwhile.Store(b.id, func() { b.expireAndResolve(name) })

@@ -6,10 +6,10 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/effects"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/runengine"
+	"github.com/holdfast-go/holdfast/internal/storetest"
 	"github.com/holdfast-go/holdfast/run"
 )
 
@@ -26,7 +26,7 @@ func TestAnEndThatParksIsToldAgain(t *testing.T) {
 	}
 	for name, end := range ends {
 		t.Run(name, func(t *testing.T) {
-			holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
+			storetest.Each(t, func(t *testing.T, e *holdfast.Engine) {
 				b := newBench(t, e, run.Define("one", "1", run.Remote("first", "w")))
 				l := b.take()
 				_, err := l.Book(engine.Of(e)).Begin(b.ctx, "charge", 0, effects.Hold, nil)
@@ -49,7 +49,7 @@ func TestAnEndThatParksIsToldAgain(t *testing.T) {
 // Verifies on both databases that a step of a run that is to be cancelled is not stopped over a transition that
 // was fired after the plan was made: to plan and to move are two transactions.
 func TestATransitionFiredAfterThePlanIsSeen(t *testing.T) {
-	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, e *holdfast.Engine) {
 		b := newBench(t, e, run.Define("one", "1", run.Remote("first", "w", run.Idempotent())))
 		b.take()
 		b.ok(b.do(runengine.Cancel))

@@ -33,7 +33,7 @@ const nodeVar = "HOLDFAST_RUN_NODE"
 // eachAt is holdfasttest.Each for tests that pass the address of the database to other processes.
 func eachAt(t *testing.T, f func(t *testing.T, e *holdfast.Engine, db string), parts ...holdfast.Part) {
 	t.Helper()
-	storetest.OnBoth(t, func(t *testing.T, db string) {
+	storetest.OnEach(t, func(t *testing.T, db string) {
 		f(t, holdfasttest.OpenOn(t, holdfasttest.At(db), parts...), db)
 	})
 }
@@ -423,7 +423,7 @@ func TestWorkersAndJanitorsServeEveryShard(t *testing.T) {
 // Verifies that a starter that is killed at any operation leaves the key usable, is in the
 // crash test of a whole run; and that a key of 256 characters, or of none, is refused.
 func TestKeysThatAreNone(t *testing.T) {
-	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, e *holdfast.Engine) {
 		for _, key := range []string{"", strings.Repeat("k", 256), "a\x00b", "line\nbreak"} {
 			if _, _, err := simple().Start(t.Context(), e, order{}, run.Key(key)); !errors.Is(err, holdfast.ErrValidation) {
 				t.Errorf("key %q: got %v, want ErrValidation", key, err)

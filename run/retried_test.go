@@ -9,7 +9,6 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
-	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/runengine"
 	"github.com/holdfast-go/holdfast/internal/storetest"
@@ -34,7 +33,7 @@ func (b *bench) wantNoRetry(reason string) {
 func TestARetryThatCannotHelp(t *testing.T) {
 	loop := run.Define("loop", "1", run.Remote("a", "w", run.Idempotent()), run.If("again", "input.cents > 0", "a", "end"))
 	wrong := run.Define("wrong", "1", run.Remote("a", "w", run.Idempotent()), run.If("b", "steps.a.output.no.such > 1", "a", "end"))
-	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, e *holdfast.Engine) {
 		b := newBench(t, e, loop)
 		b.ok(e.Update(b.ctx, func(ctx context.Context, tx holdfast.Tx) error {
 			_, err := storetest.Exec(ctx, tx, `UPDATE holdfast_run SET memo = $1`, `{"n":9998,"visits":{"a":1}}`)
@@ -57,7 +56,7 @@ func TestARetryThatCannotHelp(t *testing.T) {
 // says how to set one.
 func TestADecisionNeedsAnActor(t *testing.T) {
 	def := run.Define("asks", "1", run.Approval("ask", "?"))
-	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, e *holdfast.Engine) {
 		b := newBench(t, e, def)
 		asked, err := holdfast.Collect(run.ListApprovals(b.ctx, e, run.ApprovalFilter{Run: b.id}))
 		b.ok(err)
@@ -77,7 +76,7 @@ func TestADecisionNeedsAnActor(t *testing.T) {
 // also in a transaction.
 func TestWhatIsReadCanBeEncoded(t *testing.T) {
 	def := run.Define("asks", "1", run.Approval("ask", "?"))
-	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, e *holdfast.Engine) {
 		start := func(d holdfast.Doer) (run.Run, error) {
 			r, _, err := def.Start(t.Context(), d, nil)
 			return r, err

@@ -10,9 +10,9 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
-	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/runengine"
+	"github.com/holdfast-go/holdfast/internal/storetest"
 	"github.com/holdfast-go/holdfast/internal/testkit"
 	"github.com/holdfast-go/holdfast/run"
 )
@@ -52,7 +52,7 @@ func TestARunFromStartToEnd(t *testing.T) {
 			return fmt.Sprint("closed with ", in.Paid), nil
 		}, run.Idempotent(), run.Input(map[string]string{"paid": "=steps.paid.output.cents"})),
 	)
-	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		ctx := t.Context()
 		testkit.Run(t, hf)
 		r, created, err := def.Start(ctx, hf, order{"o1", 500}, run.Key("k"))
@@ -100,7 +100,7 @@ func TestACommandAtAnExpectedVersion(t *testing.T) {
 	type command = func(context.Context, holdfast.Doer, string, ...run.CommandOption) (run.Run, error)
 	for name, do := range map[string]command{"Cancel": run.Cancel, "Pause": run.Pause, "Resume": run.Resume, "Retry": run.Retry} {
 		t.Run(name, func(t *testing.T) {
-			holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+			storetest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 				r, _, err := def.Start(t.Context(), hf, nil)
 				if err != nil {
 					t.Fatal(err)
@@ -125,7 +125,7 @@ func TestACommandAtAnExpectedVersion(t *testing.T) {
 func TestOnlyTheEndWakesAwait(t *testing.T) {
 	def := run.Define("waited", "1", run.Remote("first", "w", run.Idempotent()), run.Remote("second", "w", run.Idempotent()))
 	instant := run.Define("instant", "1", run.If("only", "true", "end", "end"))
-	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, e *holdfast.Engine) {
 		for name, finish := range map[string]func(b *bench){
 			"completed": func(b *bench) { b.complete(b.take()) },
 			"cancelled": func(b *bench) { b.ok(b.do(runengine.Cancel)) },

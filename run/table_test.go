@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/runengine"
 	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/storetest"
 	"github.com/holdfast-go/holdfast/run"
 )
 
@@ -163,7 +164,7 @@ var to = map[string]func(b *bench){
 func TestEveryCommandAtEveryStatus(t *testing.T) {
 	legal := map[string][]string{runengine.Pause: {"RUNNING"}, runengine.Resume: {"PAUSED"}, runengine.Retry: {"FAILED"}, runengine.Cancel: {"PENDING", "RUNNING", "WAITING", "PAUSED"}}
 	then := map[string][]string{runengine.Pause: {"PAUSED"}, runengine.Resume: {"RUNNING", "WAITING", "FAILED"}, runengine.Retry: {"RUNNING"}, runengine.Cancel: {"CANCELLED", "RUNNING", "PAUSED"}}
-	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, e *holdfast.Engine) {
 		for start, bring := range to {
 			for command, from := range legal {
 				b := newBench(t, e, simple())
@@ -203,7 +204,7 @@ func (b *bench) twice(command string, was runengine.ClaimedStep) {
 // Verifies that a worker's word is taken once, and only while it holds the step: at every
 // other status its end is LEASE_LOST and writes nothing, unless it is the one that ended it.
 func TestEveryEndAtEveryStatus(t *testing.T) {
-	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, e *holdfast.Engine) {
 		for start, bring := range to {
 			b := newBench(t, e, simple())
 			bring(b)
@@ -236,7 +237,7 @@ func TestEveryEndAtEveryStatus(t *testing.T) {
 // Verifies that a hold that has run out ends nothing, also where nobody has freed the step yet,
 // and whether or not an effect's result comes with the end.
 func TestAnEndAfterItsHold(t *testing.T) {
-	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, e *holdfast.Engine) {
 		b := newBench(t, e, simple())
 		l := b.take()
 		_, err := l.Book(engine.Of(e)).Begin(b.ctx, "charge", 0, effects.Hold, nil)
@@ -313,7 +314,7 @@ func TestCancelRacesEverything(t *testing.T) {
 		}, []string{"CANCELLED"}},
 		"retry": {"FAILED/FAILED", func(b *bench, _ *runengine.ClaimedStep) error { return b.do(runengine.Retry) }, []string{"FAILED", "CANCELLED"}},
 	}
-	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, e *holdfast.Engine) {
 		for name, race := range races {
 			for order := range 12 {
 				b := newBench(t, e, simple())

@@ -158,7 +158,7 @@ func TestAnEffectBegunAfterThePlanIsSeen(t *testing.T) {
 	}
 	for name, end := range ends {
 		t.Run(name, func(t *testing.T) {
-			holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
+			storetest.Each(t, func(t *testing.T, e *holdfast.Engine) {
 				b := newBench(t, e, run.Define("one", "1", run.Remote("first", "w")))
 				l := b.take()
 				d := &between{engine.Of(e), func() {
@@ -176,7 +176,7 @@ func TestAnEffectBegunAfterThePlanIsSeen(t *testing.T) {
 // Verifies on both databases that a step of a run that is to be cancelled, which is given back
 // while another call of its holder fires its transition, is not cancelled over what was fired.
 func TestWhatIsFiredAfterThePlanIsSeen(t *testing.T) {
-	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, e *holdfast.Engine) {
 		b := newBench(t, e, firing())
 		l := b.takeFire()
 		b.ok(b.do(runengine.Cancel))
@@ -210,7 +210,7 @@ func TestAnEffectEndedAfterThePlanIsSeen(t *testing.T) {
 	}
 	def := run.Define("one", "1", run.Remote("first", "w"))
 	t.Run("between", func(t *testing.T) {
-		holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
+		storetest.Each(t, func(t *testing.T, e *holdfast.Engine) {
 			b := newBench(t, e, def)
 			l, end := begun(b)
 			b.ok(fails(b, l, &between{engine.Of(e), end}))

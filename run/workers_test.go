@@ -10,6 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/clock"
+	"github.com/holdfast-go/holdfast/internal/storetest"
 	"github.com/holdfast-go/holdfast/internal/testkit"
 	"github.com/holdfast-go/holdfast/run"
 )
@@ -29,7 +30,7 @@ func TestMaxWorkers(t *testing.T) {
 		mu.Unlock()
 		return 0, err
 	}, run.Idempotent()))
-	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, e *holdfast.Engine) {
 		var ids []string
 		for range 20 {
 			r, _, err := def.Start(t.Context(), e, t.Name())

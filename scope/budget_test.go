@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/clock"
+	"github.com/holdfast-go/holdfast/internal/storetest"
 	"github.com/holdfast-go/holdfast/scope"
 )
 
@@ -222,7 +222,7 @@ func TestCancelledContextStopsBeforeThePersist(t *testing.T) {
 
 // Verifies that a budget is refused in a transaction, where it has no effect.
 func TestNoBudgetInATransaction(t *testing.T) {
-	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		err := hf.Update(t.Context(), func(ctx context.Context, tx holdfast.Tx) error {
 			_, err := scope.In[map[string]int](tx, scope.User, "u", scope.Budget(time.Second)).Inc(ctx, "n", 1)
 			return err

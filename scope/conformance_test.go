@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/storetest"
 	"github.com/holdfast-go/holdfast/internal/testlevel"
 	"github.com/holdfast-go/holdfast/scope"
 )
@@ -43,7 +44,7 @@ func TestConformance(t *testing.T) {
 			})
 		}
 	})
-	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		for _, c := range cases {
 			t.Run("in a transaction: "+c.name, func(t *testing.T) {
 				testlevel.Variant(t, 3)
@@ -80,7 +81,7 @@ func TestConformanceOverTime(t *testing.T) {
 					return s
 				}, c.run)
 			})
-			holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+			storetest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 				e := &env{T: t, ctx: freshWorkspace(), hf: hf, pass: func(d time.Duration) { holdfasttest.Advance(t, hf, d) }}
 				c.run(e)
 			}, scope.Kinds(timedKinds...))

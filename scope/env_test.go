@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -103,11 +104,16 @@ var stores = map[string]func(testing.TB) *env{
 	"postgres": func(t testing.TB) *env { return open(t, holdfasttest.PostgreSQL(t)) },
 }
 
-// each runs a test on every store, side by side; on those that are named, if some are.
+// each runs a test on every store, side by side; on those that are named, if some are. Of the two databases, it
+// runs on those of [testlevel.Databases], unless only one is named.
 func each(t *testing.T, f func(*env), only ...string) {
 	t.Helper()
 	if len(only) == 0 {
 		only = everyStore
+	}
+	if both := []string{"sqlite", "postgres"}; slices.Contains(only, both[0]) && slices.Contains(only, both[1]) {
+		others := slices.DeleteFunc(slices.Clone(only), func(name string) bool { return slices.Contains(both, name) })
+		only = append(others, testlevel.Databases(t)...)
 	}
 	for _, name := range only {
 		t.Run(name, func(t *testing.T) {

@@ -22,7 +22,7 @@ import (
 // after deletions, with nulls, odd names and large numbers, in transactions, for patches that are replaced as a whole, and
 // for edits of several callers in one statement.
 func TestEachVersionIsReadBack(t *testing.T) {
-	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		ctx := t.Context()
 		const seed = 17
 		random := rand.New(rand.NewPCG(seed, seed))
@@ -128,7 +128,7 @@ func TestEachVersionIsReadBack(t *testing.T) {
 // TestVersionsOfExpiredScopes verifies that each version reads as it was read then if the scope has expired in between and is changed before
 // the janitor notices that, and if it is created again above the floor of its kind, twice.
 func TestVersionsOfExpiredScopes(t *testing.T) {
-	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		ctx := t.Context()
 		s := scope.In[json.RawMessage](hf, "user", "u", scope.TTL(time.Minute))
 		then := make(map[int64]string)
@@ -178,7 +178,7 @@ func i64(random *rand.Rand) any { return []any{random.Int64(), nil, "x"}[random.
 // TestAnUnknownBeginning verifies that a version is not made up if the history that led to it is not there: after events of a build
 // that did not record what they changed, until a whole state is recorded or the scope is deleted.
 func TestAnUnknownBeginning(t *testing.T) {
-	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		ctx := t.Context()
 		s := scope.In[json.RawMessage](hf, "user", "u")
 		for _, patch := range []string{`{"a": 1}`, `{"a": 2}`, `{"b": 3}`} {
@@ -210,7 +210,7 @@ func TestAnUnknownBeginning(t *testing.T) {
 
 // TestListScopes verifies that kinds and scopes are listed in order, without deleted and expired ones.
 func TestListScopes(t *testing.T) {
-	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		ctx := t.Context()
 		for _, id := range []string{"b-2", "a", "b-1", "gone", "late"} {
 			for _, kind := range []string{"user", "cart"} {

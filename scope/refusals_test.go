@@ -7,10 +7,10 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
-	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/refusals"
 	"github.com/holdfast-go/holdfast/internal/scopestore"
+	"github.com/holdfast-go/holdfast/internal/storetest"
 	"github.com/holdfast-go/holdfast/internal/testkit"
 	"github.com/holdfast-go/holdfast/scope"
 )
@@ -18,7 +18,7 @@ import (
 // TestOnlyToldRefusalsAreRecorded verifies that a change that is tried again because another writer was faster is not recorded as
 // refused if it succeeds, and once if it does not; and that a change with an expected version that the scope does not have is recorded.
 func TestOnlyToldRefusalsAreRecorded(t *testing.T) {
-	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		ctx := t.Context()
 		type state struct{ N int }
 		faster := 0

@@ -114,7 +114,7 @@ func meddle(t *testing.T, hf *holdfast.Engine, statement string, args ...any) {
 // as there is money for; that the balance is never below zero at any version; and
 // that each decision was made on the state that it was appended to.
 func TestRacingDosNeverBreakAnInvariant(t *testing.T) {
-	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		purses := stream.Fold("purse-", foldPurse, stream.MaxAttempts(1000), stream.SnapshotEvery(4, "1"))
 		const amount, each = 100, 5
 		mustDo(t, purses, hf, "a", add(amount))
@@ -172,7 +172,7 @@ func TestRacingDosNeverBreakAnInvariant(t *testing.T) {
 // TestDoGivesUpAfterItsAttempts verifies that a Do that is overtaken each time
 // decides as often as it may, writes nothing, and says so.
 func TestDoGivesUpAfterItsAttempts(t *testing.T) {
-	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		stream.Fold("purse-", foldPurse, stream.MaxAttempts(0)) // 0 is the default
 		purses := stream.Fold("purse-", foldPurse, stream.MaxAttempts(3))
 		decided := 0
@@ -225,7 +225,7 @@ func TestDoDecidesAnewInATransaction(t *testing.T) {
 // folded is not appended, and that a transaction that is rolled back leaves
 // nothing.
 func TestDoWritesNothingThatWasNotDecided(t *testing.T) {
-	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		purses := stream.Fold("purse-", foldPurse, stream.SnapshotEvery(1, "1"))
 		if p, v := mustLoad(t, purses, hf, "a"); v != stream.None || p.Balance != 0 {
 			t.Errorf("missing purse is %+v at version %d", p, v)
@@ -266,7 +266,7 @@ func TestDoWritesNothingThatWasNotDecided(t *testing.T) {
 // TestSnapshotsSaveFolding verifies that a Load folds only what is behind the
 // newest snapshot and comes to the same state as one without, times included.
 func TestSnapshotsSaveFolding(t *testing.T) {
-	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		var calls atomic.Int64
 		quick := stream.Fold("purse-", counted(&calls), stream.SnapshotEvery(10, "1"))
 		plain := stream.Fold("purse-", foldPurse)
@@ -300,7 +300,7 @@ func TestSnapshotsSaveFolding(t *testing.T) {
 // has another form, lies beyond the end of its stream, or has another codec
 // changes no state.
 func TestUnusableSnapshotsAreIgnored(t *testing.T) {
-	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		for i, bad := range []snapshots.Snapshot{
 			{Version: 4, Data: []byte(`"text"`)},
 			{Version: 4, Data: []byte(`{"Balance": 1000, "Wealth": 1}`)},
@@ -345,7 +345,7 @@ func TestUnusableSnapshotsAreIgnored(t *testing.T) {
 // leaves is the state itself, that a snapshot from before it is not used, and that
 // a stream that was truncated without a state, or was removed, is an error.
 func TestARestartedStreamGoesOnFromItsState(t *testing.T) {
-	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		for _, o := range [][]stream.FoldOption{nil, {stream.SnapshotEvery(3, "1")}} {
 			id := fmt.Sprint(len(o))
 			purses := stream.Fold("purse-", foldPurse, o...)
@@ -388,7 +388,7 @@ func restart(t *testing.T, hf *holdfast.Engine, name string, e stream.Event) {
 // TestALongStreamIsFoldedWhole verifies that a stream of several pages is folded
 // to its end, each event once, with a snapshot on the way or without.
 func TestALongStreamIsFoldedWhole(t *testing.T) {
-	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		for id, size := range map[string]int{"exact": 2000, "more": 2345} {
 			for done := 0; done < size; {
 				var all []stream.Event

@@ -7,16 +7,16 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/events"
 	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/storetest"
 	"github.com/holdfast-go/holdfast/stream"
 )
 
 // Verifies that a read ends with the event that spends its budget, that an event larger than the budget is read
 // alone, and that a read without a budget, also of the same statement, is whole.
 func TestABudgetEndsARead(t *testing.T) {
-	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, e *holdfast.Engine) {
 		data := []byte(`"` + strings.Repeat("x", 1000) + `"`)
 		for range 10 {
 			if _, err := stream.Append(t.Context(), e, "s", stream.Any, stream.Event{Name: "n", Data: data}); err != nil {

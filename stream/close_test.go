@@ -10,7 +10,6 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
-	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/storetest"
 	"github.com/holdfast-go/holdfast/stream"
 )
@@ -19,7 +18,7 @@ import (
 // in order, page by page, each once and before anything is removed, and that an
 // error of the export keeps them.
 func TestCloseExportsInPages(t *testing.T) {
-	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		ctx := t.Context()
 		const size = 2500
 		var some []stream.Event
@@ -63,7 +62,7 @@ func TestCloseExportsInPages(t *testing.T) {
 // TestCloseWants verifies that a snapshot that covers less than the stream has is
 // refused, that a restart must say what it covers, and that it can be repeated.
 func TestCloseWants(t *testing.T) {
-	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		ctx := t.Context()
 		if _, err := stream.Append(ctx, hf, "s", stream.Any, stream.Event{Name: "a"}, stream.Event{Name: "b"}); err != nil {
 			t.Fatal(err)
@@ -106,7 +105,7 @@ func TestCloseWants(t *testing.T) {
 // TestTruncatedWhileLoading verifies that an aggregate whose stream is truncated by others between two pages of its events is loaded, and
 // truncated, as if they had come before; and that such a stream is not reported as damaged, however often that happens.
 func TestTruncatedWhileLoading(t *testing.T) {
-	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		ctx := t.Context()
 		const page, pages = 1000, 6
 		type counted struct{ N int }
@@ -151,7 +150,7 @@ func TestTruncatedWhileLoading(t *testing.T) {
 // without stored snapshots; that without a state the error says what was done and how to repair it, not that the database is
 // damaged; and that events that are really missing are damage.
 func TestTruncatedAggregate(t *testing.T) {
-	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		ctx := t.Context()
 		plain := stream.Fold("purse-", foldPurse)
 		stored := stream.Fold("purse-", foldPurse, stream.SnapshotEvery(3, "purse 1"))

@@ -8,9 +8,9 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
-	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/feed"
+	"github.com/holdfast-go/holdfast/internal/storetest"
 	"github.com/holdfast-go/holdfast/stream"
 )
 
@@ -37,7 +37,7 @@ func numbered(t *testing.T, ctx context.Context, hf *holdfast.Engine, n int) {
 // event once and whole; that the position of each is where to go on; and that each
 // workspace has its own.
 func TestReadFeedGoesOn(t *testing.T) {
-	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		ctx := t.Context()
 		if none, err := holdfast.Collect(stream.ReadFeed(ctx, hf, "")); !errors.Is(err, holdfast.ErrNotFound) || len(none) != 0 {
 			t.Errorf("workspace without a feed: got %+v, %v, want ErrNotFound", none, err)
@@ -99,7 +99,7 @@ func wantInOrder(t *testing.T, hf *holdfast.Engine, all []stream.FeedEvent, n in
 // TestBadCursors verifies that a cursor which the feed did not give out is refused,
 // and is not taken for the beginning or the end.
 func TestBadCursors(t *testing.T) {
-	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		numbered(t, t.Context(), hf, 3)
 		head, err := stream.GetFeedHead(t.Context(), hf)
 		if err != nil || head != "p3" {
@@ -127,7 +127,7 @@ func TestBadCursors(t *testing.T) {
 // error of its context, goes on from the last event that was handled, and cannot be used
 // inside a transaction.
 func TestFollowFeedEnds(t *testing.T) {
-	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		numbered(t, t.Context(), hf, 5)
 		var last stream.Cursor
 		seen := 0

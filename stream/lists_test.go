@@ -8,13 +8,14 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/storetest"
 	"github.com/holdfast-go/holdfast/stream"
 )
 
 // TestPositionsOfNothing verifies that the positions of a reaction that does not exist are ErrNotFound, and that an unknown
 // source is ErrValidation, also for a repair.
 func TestPositionsOfNothing(t *testing.T) {
-	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, e *holdfast.Engine) {
 		ctx := t.Context()
 		if _, err := holdfast.Collect(stream.ListPositions(ctx, e, stream.PositionFilter{Reaction: "none"})); !errors.Is(err, holdfast.ErrNotFound) {
 			t.Errorf("got %v, want ErrNotFound", err)

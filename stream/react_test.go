@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/storetest"
 	"github.com/holdfast-go/holdfast/internal/testkit"
 	"github.com/holdfast-go/holdfast/scope"
 	"github.com/holdfast-go/holdfast/stream"
@@ -18,7 +19,7 @@ import (
 // one is ErrNotFound, not zero.
 func TestProgressOfAnUnknownReaction(t *testing.T) {
 	none := func(context.Context, *stream.Delivery) error { return nil }
-	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, e *holdfast.Engine) {
 		if p, err := stream.GetProgress(t.Context(), e, "known"); err != nil || p != (stream.Progress{}) {
 			t.Errorf("a reaction without streams: got %+v, %v", p, err)
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/feed"
+	"github.com/holdfast-go/holdfast/internal/storetest"
 	"github.com/holdfast-go/holdfast/internal/testlevel"
 	"github.com/holdfast-go/holdfast/stream"
 )
@@ -35,7 +36,7 @@ func number(t *testing.T, hf *holdfast.Engine) {
 // order, forward and backward, over several pages, without dropped events; and that ranges of times are found although
 // the search starts in the middle.
 func TestSearch(t *testing.T) {
-	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		ctx := t.Context()
 		daily := testlevel.Pick(310, 700, 700) // events of a stream; a page has 1,000
 		for day := range 4 {
@@ -128,7 +129,7 @@ func TestSearch(t *testing.T) {
 
 // TestListStreams verifies that streams are listed in the order of their names, by prefix, with their range, state and times.
 func TestListStreams(t *testing.T) {
-	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		ctx := t.Context()
 		for _, name := range []string{"order-2", "order-1", "orders", "zoo", "order-\U0010FFFF", "ord\u00e9"} {
 			if _, err := stream.Append(ctx, hf, name, stream.Any, stream.Event{Name: "a"}, stream.Event{Name: "b"}, stream.Event{Name: "c"}); err != nil {

@@ -62,7 +62,7 @@ func shown(t *testing.T, v *stream.Vault, d holdfast.Doer, name string) string {
 // every way of reading and on another node, that events without a subject are
 // left alone, and that workspaces have keys of their own.
 func TestAVaultGivesBackWhatItTook(t *testing.T) {
-	storetest.OnBoth(t, func(t *testing.T, where string) {
+	storetest.OnEach(t, func(t *testing.T, where string) {
 		db := holdfasttest.At(where)
 		hf, other := holdfasttest.OpenOn(t, db), holdfasttest.OpenOn(t, db)
 		v, again := newVault(t, "m"), newVault(t, "m")
@@ -98,7 +98,7 @@ func TestAVaultGivesBackWhatItTook(t *testing.T) {
 // more is taken for it; that others are untouched; and that it may be repeated,
 // and come before anything is known.
 func TestForgettingHoldsAtOnceEverywhere(t *testing.T) {
-	storetest.OnBoth(t, func(t *testing.T, where string) {
+	storetest.OnEach(t, func(t *testing.T, where string) {
 		db := holdfasttest.At(where)
 		hf, other := holdfasttest.OpenOn(t, db), holdfasttest.OpenOn(t, db)
 		v, node := newVault(t, "m"), newVault(t, "m")
@@ -138,7 +138,7 @@ func TestForgettingHoldsAtOnceEverywhere(t *testing.T) {
 // on two nodes and half of them in transactions, all use the key that was stored:
 // everything can be read.
 func TestRacingAppendsUseOneKey(t *testing.T) {
-	storetest.OnBoth(t, func(t *testing.T, where string) {
+	storetest.OnEach(t, func(t *testing.T, where string) {
 		db := holdfasttest.At(where)
 		nodes := []*holdfast.Engine{holdfasttest.OpenOn(t, db), holdfasttest.OpenOn(t, db)}
 		v := newVault(t, "m")
@@ -168,7 +168,7 @@ func TestRacingAppendsUseOneKey(t *testing.T) {
 // TestAppendsThatRaceWithForgettingLeaveNothing verifies that whoever appends
 // while a subject is forgotten is refused, or has appended what nobody can read.
 func TestAppendsThatRaceWithForgettingLeaveNothing(t *testing.T) {
-	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		v := newVault(t, "m")
 		mustSeal(t, v, hf, "s", about("ann", "a", `1`))
 		_, lost := holdfasttest.Race(t, 17, func(i int) error {
@@ -191,7 +191,7 @@ func TestAppendsThatRaceWithForgettingLeaveNothing(t *testing.T) {
 // TestATransactionThatIsRolledBackLeavesNoKey verifies that a key that was made
 // in a transaction goes with it, and that another is made later.
 func TestATransactionThatIsRolledBackLeavesNoKey(t *testing.T) {
-	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		v := newVault(t, "m")
 		gone := errors.New("gone")
 		err := hf.Update(t.Context(), func(ctx context.Context, tx holdfast.Tx) error {
@@ -285,7 +285,7 @@ func dump(t *testing.T, hf *holdfast.Engine, tables ...string) (all []byte) {
 // TestTamperedDataIsAnError verifies that data or a key that was changed, moved
 // or put there in the open is an error that names the event, and shows nothing.
 func TestTamperedDataIsAnError(t *testing.T) {
-	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		v := newVault(t, "m")
 		for i, c := range []struct{ what, says, statement string }{
 			{"a letter was changed", "was changed after it was appended", `UPDATE @event SET data = (substr(data::text, 1, 39) || CASE substr(data::text, 40, 1) WHEN 'A' THEN 'B' ELSE 'A' END || substr(data::text, 41))::json WHERE stream = $1`},
@@ -331,7 +331,7 @@ func TestTamperedDataIsAnError(t *testing.T) {
 // TestAnotherMasterKeyIsRefused verifies that a vault with another master key
 // reads nothing, appends nothing under a key that it cannot open, and says why.
 func TestAnotherMasterKeyIsRefused(t *testing.T) {
-	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		mustSeal(t, newVault(t, "m"), hf, "s", about("ann", "a", `1`))
 		wrong := newVault(t, "w")
 		_, err := holdfast.Collect(wrong.Read(t.Context(), hf, "s", 0))
@@ -356,7 +356,7 @@ func TestAnotherMasterKeyIsRefused(t *testing.T) {
 // TestWhatAVaultRefuses verifies that nothing with a subject gets past the vault,
 // and that what cannot be given back is not taken.
 func TestWhatAVaultRefuses(t *testing.T) {
-	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		v := newVault(t, "m")
 		_, err := stream.Append(t.Context(), hf, "s", stream.Any, about("ann", "a", `1`))
 		testkit.WantCode(t, err, fault.Validation, "through a Vault")
@@ -390,7 +390,7 @@ func TestWhatAVaultRefuses(t *testing.T) {
 // TestASealedAggregateForgets verifies that an aggregate folds and decides on
 // decrypted data, and on null once the subject is forgotten.
 func TestASealedAggregateForgets(t *testing.T) {
-	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		v := newVault(t, "m")
 		people := stream.Fold("person-", func(s []string, e stream.Event) ([]string, error) {
 			if e.Forgotten {

@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/batchengine"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/storetest"
 	"github.com/holdfast-go/holdfast/internal/wallets"
 )
 
@@ -26,7 +27,7 @@ type fixture struct {
 
 func each(t *testing.T, f func(*testing.T, fixture)) {
 	t.Helper()
-	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) { f(t, fixture{t, e}) })
+	storetest.Each(t, func(t *testing.T, e *holdfast.Engine) { f(t, fixture{t, e}) })
 }
 
 func (s fixture) wallet(points int64) {

@@ -32,7 +32,7 @@ const nodeVar = "HOLDFAST_BATCHES_NODE"
 // eachAt runs a test on both databases, with names for other processes.
 func eachAt(t *testing.T, f func(*testing.T, fixture, string)) {
 	t.Helper()
-	storetest.OnBoth(t, func(t *testing.T, db string) {
+	storetest.OnEach(t, func(t *testing.T, db string) {
 		f(t, fixture{t, holdfasttest.OpenOn(t, holdfasttest.At(db))}, db)
 	})
 }

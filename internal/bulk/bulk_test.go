@@ -99,7 +99,7 @@ func (x fixture) wantRetried(t *testing.T, ids []string, times int) {
 
 func each(t *testing.T, f func(*testing.T, fixture)) {
 	t.Helper()
-	storetest.OnBoth(t, func(t *testing.T, db string) {
+	storetest.OnEach(t, func(t *testing.T, db string) {
 		f(t, fixture{t.Context(), holdfasttest.OpenOn(t, holdfasttest.At(db), parts()...)})
 	})
 }
@@ -252,7 +252,7 @@ func TestCancelHalfWay(t *testing.T) {
 // Verifies that two nodes that run, and callers that retry the same runs one by one, share the retries: each run was retried as
 // often as callers were told, and the bulk counts a member as done only if the bulk has retried it.
 func TestABulkAndSingleCallers(t *testing.T) {
-	storetest.OnBoth(t, func(t *testing.T, db string) {
+	storetest.OnEach(t, func(t *testing.T, db string) {
 		x := fixture{t.Context(), holdfasttest.OpenOn(t, holdfasttest.At(db), parts()...)}
 		other := holdfasttest.OpenOn(t, holdfasttest.At(db), parts()...)
 		ids := must[[]string](t)(x.fail(12))

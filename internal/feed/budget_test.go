@@ -4,16 +4,16 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/feed"
 	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/storetest"
 )
 
 // Verifies that a page of the feed with a small byte budget still has one event and continues after it: a
 // reader that got none would take that for the end.
 func TestAPageOfFewBytesHasOne(t *testing.T) {
-	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		if err := feed.Open(t.Context(), engine.Of(hf)); err != nil {
 			t.Fatal(err)
 		}

@@ -19,6 +19,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/feed"
 	"github.com/holdfast-go/holdfast/internal/reactions"
 	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/storetest"
 	"github.com/holdfast-go/holdfast/internal/testkit"
 	"github.com/holdfast-go/holdfast/postgres"
 	"github.com/holdfast-go/holdfast/stream"
@@ -236,7 +237,7 @@ func TestSwitchingOnBesideAnOlderTransaction(t *testing.T) {
 // TestBatchesAreBounded verifies that a batch numbers no more than its limit, even of one stream with many
 // events, that other streams have their turn before that one is done, and that each event is numbered once.
 func TestBatchesAreBounded(t *testing.T) {
-	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		if err := feed.Open(t.Context(), engine.Of(hf)); err != nil {
 			t.Fatal(err)
 		}
@@ -294,7 +295,7 @@ func collectDue(t *testing.T, hf *holdfast.Engine) {
 // TestRepairsDoNotNumberAgain verifies that a feed whose watermarks are repeatedly set back during concurrent
 // numbering, or that is removed and enabled again, gives no event a second position and causes no failure.
 func TestRepairsDoNotNumberAgain(t *testing.T) {
-	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		if err := feed.Open(t.Context(), engine.Of(hf)); err != nil {
 			t.Fatal(err)
 		}
@@ -369,7 +370,7 @@ func stepAll(t *testing.T, hf *holdfast.Engine) {
 // TestDroppedEventsArePassedOver verifies that events that their stream has dropped are no longer read,
 // numbered or not, and that nothing waits for them.
 func TestDroppedEventsArePassedOver(t *testing.T) {
-	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		write(t, hf, "never", 5)
 		write(t, hf, "s", 5)
 		if err := stream.Truncate(t.Context(), hf, "never", 3); err != nil {

@@ -20,7 +20,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(holdfasttest.Main(m)) }
 // each runs a test on both databases, with a function that returns a fresh database.
 func each(t *testing.T, f func(t *testing.T, db func() holdfast.Database)) {
 	t.Helper()
-	storetest.OnBoth(t, func(t *testing.T, db string) {
+	storetest.OnEach(t, func(t *testing.T, db string) {
 		f(t, func() holdfast.Database { return holdfasttest.At(db) })
 	})
 }

@@ -8,11 +8,11 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/feed"
 	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/storetest"
 )
 
 // timed is a doer that records when the rounds of a sequencer begin.
@@ -48,7 +48,7 @@ func TestTheFeedIsNumberedAtItsPace(t *testing.T) {
 		reader, full bool
 	}{"nobody waits": {}, "a reader waits": {reader: true}, "full batches": {full: true}} {
 		t.Run(name, func(t *testing.T) {
-			holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+			storetest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 				if err := feed.Open(t.Context(), engine.Of(hf)); err != nil {
 					t.Fatal(err)
 				}

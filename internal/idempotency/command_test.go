@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/idempotency"
 	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/storetest"
 	"github.com/holdfast-go/holdfast/internal/testkit"
 	"github.com/holdfast-go/holdfast/stream"
 )
@@ -74,7 +75,7 @@ func TestCrashOfACommand(t *testing.T) {
 // TestCommandsAtOnce verifies that of 20 callers with one request one does it, in a command or in a
 // transaction, and that all others find its response.
 func TestCommandsAtOnce(t *testing.T) {
-	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		var did atomic.Int64
 		_, failed := holdfasttest.Race(t, 20, func(int) error {
 			_, done, err := inOneCommand(context.Background(), hf, "k", "done", stream.Any)
@@ -98,7 +99,7 @@ func TestCommandsAtOnce(t *testing.T) {
 // transactions, each has its own outcome: a new request is done and stored; one whose key is known
 // adds nothing and does not make others fail; a refused one stores nothing.
 func TestCommandsShareTheirTransactions(t *testing.T) {
-	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		const callers, rounds = 24, 6
 		name := func(i, n int) (key, to string) { return fmt.Sprint("k", i, "-", n), fmt.Sprint("s", i) }
 		for i := 0; i < callers; i += 3 {
@@ -148,7 +149,7 @@ func TestCommandsShareTheirTransactions(t *testing.T) {
 // TestACommandLeavesAKnownKeyAlone verifies that a request whose key exists in any state, even an
 // expired one, is not done by a command.
 func TestACommandLeavesAKnownKeyAlone(t *testing.T) {
-	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		notDone := func(when string) {
 			t.Helper()
 			if _, done, err := inOneCommand(t.Context(), hf, "k", "done", stream.Any); done || err != nil {
@@ -177,7 +178,7 @@ func TestACommandLeavesAKnownKeyAlone(t *testing.T) {
 // TestOnlyOneWriteInACommand verifies what a function of one command can do: it can read before and
 // after its write, and everything else writes nothing.
 func TestOnlyOneWriteInACommand(t *testing.T) {
-	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		write := func(ctx context.Context, d store.Doer, to string) error {
 			_, err := stream.Append(ctx, d, to, stream.Any, stream.Event{Name: "done"})
 			return err
@@ -254,7 +255,7 @@ func TestOnlyOneWriteInACommand(t *testing.T) {
 // TestACommandWhoseContextEnds verifies that a command that is cancelled before it begins writes
 // nothing.
 func TestACommandWhoseContextEnds(t *testing.T) {
-	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		wantNil(t, engine.Of(hf).Update(t.Context(), func(context.Context, *store.Tx) error { return nil }))
 		ctx, cancel := context.WithCancel(t.Context())
 		done, err := flightOn(hf).InCommand(ctx, func(ctx context.Context, d store.Doer) (int, []byte, error) {

@@ -132,7 +132,7 @@ func TestACompetitorAfterALostResponse(t *testing.T) {
 		"a refused request, not committed": {refused, false, "1", "", []string{zero, mine}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			storetest.OnBoth(t, func(t *testing.T, url string) {
+			storetest.OnEach(t, func(t *testing.T, url string) {
 				db := &cutting{Database: store.DatabaseOf(holdfasttest.At(url))}
 				hf, other := holdfasttest.OpenOn(t, store.HandleDatabase(db)), holdfasttest.OpenOn(t, holdfasttest.At(url))
 				first := request{key: "zero", print: "0", want: stream.None}
@@ -198,7 +198,7 @@ func TestACommandRunsOnce(t *testing.T) {
 // others whose handlers fail after their write are done once each, with the version of their event as
 // the response, and that nothing is stored of those that fail.
 func TestAFailedCommandAffectsNoOther(t *testing.T) {
-	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		const callers, rounds = 16, 8
 		failed := errors.New("failed")
 		name := func(i, n int) (key, to string) { return fmt.Sprint("k", i, "-", n), fmt.Sprint("s", i%4) }
@@ -248,7 +248,7 @@ func TestAFailedCommandAffectsNoOther(t *testing.T) {
 // TestARefusedRequestIsRecordedOnce verifies that the refusal of a request is recorded once, although
 // the request is served in a command and then in a transaction, and that its key stays free.
 func TestARefusedRequestIsRecordedOnce(t *testing.T) {
-	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		r := request{key: "k", print: "p", want: 7}
 		_, err := r.on(t.Context(), hf)
 		testkit.WantCode(t, err, fault.Concurrency)
@@ -265,7 +265,7 @@ func TestARefusedRequestIsRecordedOnce(t *testing.T) {
 // TestRequestsOnTwoNodes verifies that of concurrent requests with one key on two nodes, of which some
 // are a different request, one is done: its repetitions get its response, and the others are refused.
 func TestRequestsOnTwoNodes(t *testing.T) {
-	storetest.OnBoth(t, func(t *testing.T, url string) {
+	storetest.OnEach(t, func(t *testing.T, url string) {
 		nodes := []*holdfast.Engine{holdfasttest.OpenOn(t, holdfasttest.At(url)), holdfasttest.OpenOn(t, holdfasttest.At(url))}
 		for round := range 6 {
 			key := fmt.Sprint("k", round)

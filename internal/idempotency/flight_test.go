@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/idempotency"
 	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/storetest"
 	"github.com/holdfast-go/holdfast/internal/testkit"
 )
 
@@ -31,7 +32,7 @@ func mustStart(t *testing.T, hf *holdfast.Engine) *idempotency.Flight {
 // TestRenewOfAFlight verifies that a renewal extends the lease, and that a lease that its own
 // request has ended does not count as lost, also while the transaction of that is in flight.
 func TestRenewOfAFlight(t *testing.T) {
-	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		ctx := context.Background()
 		f := mustStart(t, hf)
 		for range 3 {
@@ -64,7 +65,7 @@ func TestRenewOfAFlight(t *testing.T) {
 // TestNothingBeginsBehindTheEnd verifies that no operation begins for a request that has a
 // response: no retry would run its handler again.
 func TestNothingBeginsBehindTheEnd(t *testing.T) {
-	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		ctx := context.Background()
 		f := mustStart(t, hf)
 		begin := func() error {

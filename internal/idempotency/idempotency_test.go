@@ -17,6 +17,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/idempotency"
 	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/storetest"
 	"github.com/holdfast-go/holdfast/internal/testkit"
 	"github.com/holdfast-go/holdfast/stream"
 )
@@ -74,7 +75,7 @@ func TestCheckKey(t *testing.T) {
 // TestLife verifies the life of a request that is held and finished, and that each verb recognizes
 // its repetition.
 func TestLife(t *testing.T) {
-	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		ctx := context.Background()
 		q, mine, err := takeAs(ctx, engine.Of(hf), "me", "print")
 		if err != nil || !mine || q.State != idempotency.Held || q.Holder != "me" || q.Key != "k" || q.RetryAfter <= 0 || q.RetryAfter > time.Minute {
@@ -122,7 +123,7 @@ func TestLife(t *testing.T) {
 // TestTimeIsOver verifies that a response is stored for 24 hours, and that the key is then free,
 // also for another request.
 func TestTimeIsOver(t *testing.T) {
-	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		ctx := context.Background()
 		q := mustTake(t, engine.Of(hf))
 		wantNil(t, leaseAt(q.Epoch).Finish(ctx, engine.Of(hf), 200, nil))
@@ -143,7 +144,7 @@ func TestTimeIsOver(t *testing.T) {
 // TestTakesAtOnce verifies that of 20 concurrent Takes of a request one gets it, and the others
 // find it held.
 func TestTakesAtOnce(t *testing.T) {
-	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		var mine atomic.Int64
 		_, lost := holdfasttest.Race(t, 20, func(int) error {
 			q, yes, err := take(context.Background(), engine.Of(hf))
@@ -185,7 +186,7 @@ func wantEvents(t *testing.T, hf *holdfast.Engine, want int) {
 // TestTransactionsAtOnce verifies that of 20 transactions that take, do and finish a request, one
 // does it, and that the others wait and find its response.
 func TestTransactionsAtOnce(t *testing.T) {
-	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		var mine atomic.Int64
 		_, lost := holdfasttest.Race(t, 20, func(int) error {
 			q, yes, err := inOneTransaction(context.Background(), hf, store.NewID().String())
@@ -206,7 +207,7 @@ func TestTransactionsAtOnce(t *testing.T) {
 // TestRolledBack verifies that a transaction that is rolled back leaves nothing: a waiting one gets
 // the request.
 func TestRolledBack(t *testing.T) {
-	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		ctx := context.Background()
 		refused := errors.New("refused")
 		second := make(chan error)
@@ -232,7 +233,7 @@ func TestRolledBack(t *testing.T) {
 // TestRunOut verifies that the holder of an expired lease can write nothing, whether another holder
 // has the request by then or not, and that another takes it over under the next epoch.
 func TestRunOut(t *testing.T) {
-	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		ctx := context.Background()
 		writesNothing := func(epoch int64) {
 			t.Helper()
@@ -272,7 +273,7 @@ func commit(ctx context.Context, hf *holdfast.Engine, epoch int64) error {
 // TestTakeOverAgainstFinish verifies that an old holder that finishes while others take over its
 // request is refused, and that one of them gets it.
 func TestTakeOverAgainstFinish(t *testing.T) {
-	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		old := mustTake(t, engine.Of(hf))
 		for range 5 {
 			holdfasttest.Advance(t, hf, 2*time.Minute)
@@ -302,7 +303,7 @@ func TestTakeOverAgainstFinish(t *testing.T) {
 // TestFinishAgainstTransactions verifies that a holder that commits and concurrent Takes, also in
 // their own transactions, all see one outcome.
 func TestFinishAgainstTransactions(t *testing.T) {
-	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		q := mustTake(t, engine.Of(hf))
 		_, lost := holdfasttest.Race(t, 8, func(i int) error {
 			if i == 0 {
@@ -330,7 +331,7 @@ func TestFinishAgainstTransactions(t *testing.T) {
 // TestFreed verifies that a freed key is free for any request, and that calls of the old holder do
 // not affect the next one.
 func TestFreed(t *testing.T) {
-	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		ctx := context.Background()
 		seen := map[int64]bool{}
 		for range 20 {
@@ -355,7 +356,7 @@ func TestFreed(t *testing.T) {
 // TestFreeAgainstTake verifies that a Take concurrent with Free gets the request or finds it held,
 // and that two holders never have it at once.
 func TestFreeAgainstTake(t *testing.T) {
-	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		ctx := context.Background()
 		for range 5 {
 			old := mustTake(t, engine.Of(hf))
@@ -382,7 +383,7 @@ func TestFreeAgainstTake(t *testing.T) {
 // TestCommit verifies that a committed request is done, that committing it again is refused, and
 // that its response is stored once.
 func TestCommit(t *testing.T) {
-	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		ctx := context.Background()
 		q := mustTake(t, engine.Of(hf))
 		testkit.WantCode(t, leaseAt(q.Epoch).Answer(ctx, engine.Of(hf), 200, nil), fault.LeaseLost)
@@ -408,7 +409,7 @@ func TestCommit(t *testing.T) {
 // TestPoint verifies that a request points to one operation, and that of several concurrent
 // Repoints one succeeds.
 func TestPoint(t *testing.T) {
-	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		ctx := context.Background()
 		q := mustTake(t, engine.Of(hf))
 		if yes, err := idempotency.Repoint(ctx, engine.Of(hf), idempotency.RepointArgs{Key: "k", Fingerprint: "print", From: "", Operation: "o", Subject: ""}); err != nil || yes {
@@ -449,7 +450,7 @@ func TestPoint(t *testing.T) {
 // TestPrune verifies that requests are deleted when their TTL is over, in all workspaces, unless
 // they are held.
 func TestPrune(t *testing.T) {
-	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		ctx := context.Background()
 		prune := func(want int) {
 			t.Helper()
@@ -485,7 +486,7 @@ func TestPrune(t *testing.T) {
 // TestPruneAgainstTake verifies that a request that is taken again after its TTL stays, however
 // many Prunes run concurrently.
 func TestPruneAgainstTake(t *testing.T) {
-	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		ctx := context.Background()
 		for range 5 {
 			var mine, epoch atomic.Int64

@@ -6,11 +6,11 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/entities"
 	"github.com/holdfast-go/holdfast/internal/lease"
 	"github.com/holdfast-go/holdfast/internal/lifecycleconfig"
+	"github.com/holdfast-go/holdfast/internal/storetest"
 )
 
 // TestJudge verifies that only the end of the body's own context counts as a cancellation or a
@@ -62,7 +62,7 @@ func TestACancelledRetryIsNotForgotten(t *testing.T) {
 			}
 			return charge(&endsLate{Context: ctx})
 		}, Declared{Safety: lifecycleconfig.Journaled})
-		holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+		storetest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 			if _, err := l.CreateAt(t.Context(), engine.Of(hf), "x", "", []byte(`{}`), ""); err != nil {
 				t.Fatal(err)
 			}

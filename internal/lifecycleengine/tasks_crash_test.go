@@ -17,6 +17,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/remote"
 	"github.com/holdfast-go/holdfast/internal/remotehandler"
 	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/storetest"
 )
 
 const fxTaskConfig = `{
@@ -169,7 +170,7 @@ func TestCrashOfATask(t *testing.T) {
 // TestPublishedLifecyclesAndTheirWorker verifies that the published set and the worker that serves its
 // after-effects do not deadlock: after-effects are added while the worker polls.
 func TestPublishedLifecyclesAndTheirWorker(t *testing.T) {
-	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, e *holdfast.Engine) {
 		ctx, stop := context.WithCancel(context.Background())
 		var running sync.WaitGroup
 		running.Go(func() { _ = e.Run(ctx) })

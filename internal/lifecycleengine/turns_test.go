@@ -7,16 +7,16 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/entities"
 	"github.com/holdfast-go/holdfast/internal/lease"
 	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/storetest"
 )
 
 // TestOperationsOfEachWorkspaceHaveTheirTurn verifies that due operations of one workspace are taken, even if another workspace has many that have been due for longer.
 func TestOperationsOfEachWorkspaceHaveTheirTurn(t *testing.T) {
-	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		queue := entities.QueueOf("invoice")
 		for _, w := range []string{"big", "small"} {
 			ctx := store.InWorkspace(t.Context(), w)

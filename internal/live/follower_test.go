@@ -19,6 +19,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/pgtest"
 	"github.com/holdfast-go/holdfast/internal/retention"
 	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/storetest"
 	"github.com/holdfast-go/holdfast/postgres"
 )
 
@@ -183,7 +184,7 @@ func write(t *testing.T, e *holdfast.Engine, done *sync.WaitGroup, n int) (names
 func TestAFollowerResumes(t *testing.T) {
 	live.SetLimit(3)
 	t.Cleanup(func() { live.SetLimit(5000) })
-	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, e *holdfast.Engine) {
 		if err := create(t.Context(), engine.Of(e), "before"); err != nil {
 			t.Fatal(err)
 		}
@@ -237,7 +238,7 @@ func TestAFollowerResumes(t *testing.T) {
 func TestCursorsOfWatchersThatJoin(t *testing.T) {
 	live.SetLimit(3)
 	t.Cleanup(func() { live.SetLimit(5000) })
-	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, e *holdfast.Engine) {
 		h, from := hubOn(e), start(t, e)
 		other, err := h.Watch(t.Context(), "w", all, nil, nil)
 		if err != nil {

@@ -12,12 +12,12 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
-	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/entities"
 	"github.com/holdfast-go/holdfast/internal/live"
 	"github.com/holdfast-go/holdfast/internal/retention"
 	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/storetest"
 )
 
 func create(ctx context.Context, d store.Doer, id string) error {
@@ -67,7 +67,7 @@ func read(t *testing.T, e *holdfast.Engine, p *live.Place, far bool, told map[st
 func TestEachEventIsReadOnce(t *testing.T) {
 	live.SetLimit(3)
 	t.Cleanup(func() { live.SetLimit(5000) })
-	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, e *holdfast.Engine) {
 		seed := rand.Uint64()
 		t.Logf("seed %d", seed)
 		dice := rand.New(rand.NewPCG(seed, 0))
@@ -129,7 +129,7 @@ func TestEachEventIsReadOnce(t *testing.T) {
 // TestLateEvents verifies that events with ids that are old when they are committed are found by a read that goes back
 // far, once, although near reads took place meanwhile; and that a transaction that stays open loses nothing and hides nothing.
 func TestLateEvents(t *testing.T) {
-	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, e *holdfast.Engine) {
 		p, told := start(t, e), make(map[string]int)
 		p.From = retention.Back(p.From, -time.Minute) // so every id is old
 		if err := create(t.Context(), engine.Of(e), "late"); err != nil {
@@ -179,7 +179,7 @@ func TestLateEvents(t *testing.T) {
 
 // TestAForeignPlace verifies that a place of another database is refused, and texts that are no places.
 func TestAForeignPlace(t *testing.T) {
-	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, e *holdfast.Engine) {
 		p := start(t, e)
 		p.Far.Next += 1 << 50
 		if _, err := live.Read(t.Context(), engine.Of(e), p, true, live.Limit()); fault.CodeOf(err) != fault.Validation {
@@ -201,7 +201,7 @@ func TestAForeignPlace(t *testing.T) {
 
 // TestLongDataIsLeftOut verifies that the data of an event is told only if it is short.
 func TestLongDataIsLeftOut(t *testing.T) {
-	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, e *holdfast.Engine) {
 		p := start(t, e)
 		for id, size := range map[string]int{"short": 10, "long": 10_000} {
 			note, _ := json.Marshal(map[string]string{"x": strings.Repeat("x", size)})

@@ -165,7 +165,7 @@ func TestALeaseThatIsNotToldOf(t *testing.T) {
 		"lost":   func(lapse func() error) (func() error, func() error) { return once(lapse), once(nil) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+			storetest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 				ctx := context.Background()
 				enlist(t, hf, "r")
 				emit(t, hf, "s", "a", "b", "c")

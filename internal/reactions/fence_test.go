@@ -51,7 +51,7 @@ const deadlocks = `DO $$ BEGIN RAISE EXCEPTION 'x' USING ERRCODE = '40P01'; END 
 // TestAHolderFencedByASkipWritesNothing verifies that a holder whose lease expired, and
 // whose stream was blocked for its crash and then skipped by a user, can commit nothing.
 func TestAHolderFencedByASkipWritesNothing(t *testing.T) {
-	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		enlist(t, hf, "r", func(d *reactions.Definition) { d.MaxCrashes = 1 })
 		emit(t, hf, "s", "charge")
 		l := one(t, hf, "r")

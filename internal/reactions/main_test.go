@@ -27,10 +27,16 @@ import (
 // testDB is a database on which several engines can be opened.
 type testDB struct{ url, path string }
 
-// each runs a test on both databases in parallel.
+// each is [storetest.OnEach] with a testDB.
 func each(t *testing.T, f func(*testing.T, testDB)) {
-	t.Run("sqlite", func(t *testing.T) { t.Parallel(); f(t, testDB{path: holdfasttest.SQLite(t)}) })
-	t.Run("postgres", func(t *testing.T) { t.Parallel(); f(t, testDB{url: holdfasttest.PostgreSQL(t)}) })
+	t.Helper()
+	onEach(t, func(t *testing.T, db string) {
+		if path, ok := strings.CutPrefix(db, "sqlite:"); ok {
+			f(t, testDB{path: path})
+		} else {
+			f(t, testDB{url: db})
+		}
+	})
 }
 
 func (s testDB) postgres() bool { return s.url != "" }

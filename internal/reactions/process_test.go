@@ -111,7 +111,7 @@ func successor(t *testing.T, db string, lease time.Duration) *node {
 // killed process (SIGKILL) once their leases have expired, and that the commits of the
 // killed process are not repeated.
 func TestAKilledProcessIsSucceeded(t *testing.T) {
-	onBoth(t, func(t *testing.T, db string) {
+	onEach(t, func(t *testing.T, db string) {
 		const lease = time.Second
 		hf := openNode(t, databaseAt(db), briskly)
 		c := startChild(t, db, lease)
@@ -142,7 +142,7 @@ func TestAKilledProcessIsSucceeded(t *testing.T) {
 // until its leases expired, and then continues (SIGCONT), can neither acknowledge nor
 // commit: another node has handled its streams, and they do not change.
 func TestAStoppedProcessCanWriteNothing(t *testing.T) {
-	onBoth(t, func(t *testing.T, db string) {
+	onEach(t, func(t *testing.T, db string) {
 		const lease = 5 * time.Minute // so that no renewal detects the loss
 		hf := openNode(t, databaseAt(db), briskly)
 		c := startChild(t, db, lease)
@@ -182,7 +182,7 @@ func TestAStoppedProcessCanWriteNothing(t *testing.T) {
 // crashes, and that the several dozen other streams of the process are all handled. None
 // of them is blocked, although one more crash would have blocked each.
 func TestAnEventThatKillsIsBlockedAlone(t *testing.T) {
-	onBoth(t, func(t *testing.T, db string) {
+	onEach(t, func(t *testing.T, db string) {
 		const streams, lease = 36, 5 * time.Minute
 		hf := startNode(t, databaseAt(db), briskly) // runs only a janitor
 		def := reactions.Definition{Name: "r", Streams: following.Pattern, Options: reactions.DefaultOptions()}
@@ -260,7 +260,7 @@ func discardOutput(c *testkit.Child) (dead chan struct{}) {
 // Delivery.Commit is a failure of its event, like a panic in the body, and that the
 // process survives.
 func TestAPanicInACommitIsAFailure(t *testing.T) {
-	onBoth(t, func(t *testing.T, db string) {
+	onEach(t, func(t *testing.T, db string) {
 		hf := openNode(t, databaseAt(db), briskly)
 		def := reactions.Definition{Name: "r", Streams: following.Pattern, Options: reactions.DefaultOptions()}
 		if _, err := reactions.Register(context.Background(), engine.Of(hf), def); err != nil {

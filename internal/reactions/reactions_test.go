@@ -11,7 +11,7 @@ import (
 // TestAnEventReachesItsReaction verifies that appended events are delivered once and in
 // order, and acknowledged.
 func TestAnEventReachesItsReaction(t *testing.T) {
-	onBoth(t, func(t *testing.T, db string) {
+	onEach(t, func(t *testing.T, db string) {
 		var y deliveryLog
 		hf := startNode(t, databaseAt(db), briskly, stream.React("r", stream.Select{}, func(_ context.Context, d *stream.Delivery) error {
 			y.write(d)

@@ -326,7 +326,7 @@ func TestWideningAReactionFromNowOnKeepsWhatIsDue(t *testing.T) {
 // filter is delivered in order during a rolling update, while old nodes serve the
 // narrower filter alone or beside a new one.
 func TestANodeWithANarrowerReactionSkipsNothing(t *testing.T) {
-	onBoth(t, func(t *testing.T, db string) {
+	onEach(t, func(t *testing.T, db string) {
 		var y deliveryLog
 		part := func(names ...string) holdfast.Part {
 			return stream.React("r", stream.Select{Events: names}, func(_ context.Context, d *stream.Delivery) error {

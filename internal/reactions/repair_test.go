@@ -15,6 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/entities"
 	"github.com/holdfast-go/holdfast/internal/reactions"
 	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/storetest"
 	"github.com/holdfast-go/holdfast/stream"
 )
 
@@ -90,7 +91,7 @@ func wantNames(t testing.TB, what string, got []string, want ...string) {
 // expired lease, so that its holder can write nothing more; and that unblock changes
 // only blocked positions.
 func TestRepairsAndHolds(t *testing.T) {
-	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		ctx := context.Background()
 		enlist(t, hf, "r")
 		for _, how := range []string{"skip", "unblock"} {
@@ -175,7 +176,7 @@ func second[A any](_ A, err error) error { return err }
 // position matches a query; and that an unknown reaction, an unknown repair and an
 // invalid pattern are refused.
 func TestWhatARepairTouches(t *testing.T) {
-	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		ctx := context.Background()
 		enlist(t, hf, "one", func(d *reactions.Definition) { d.Streams = "^[ab]" })
 		enlist(t, hf, "own", func(d *reactions.Definition) { d.Streams = `^\$entity/` })
@@ -241,7 +242,7 @@ func TestWhatARepairTouches(t *testing.T) {
 // failed event, after skip with the next one, after reset with the first one as a new
 // operation; and that each repair writes its event.
 func TestWhereARepairGoesOn(t *testing.T) {
-	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		enlist(t, hf, "r")
 		emit(t, hf, "s", "0", "1", "2", "3", "4")
 		versions := func(l *reactions.Lease) (all []int64) {
@@ -291,7 +292,7 @@ func TestWhereARepairGoesOn(t *testing.T) {
 // TestARemovalOfNothingIsNone verifies that removing a missing reaction does not change
 // the registry: otherwise every node would read it again.
 func TestARemovalOfNothingIsNone(t *testing.T) {
-	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		ctx := context.Background()
 		enlist(t, hf, "r")
 		at, err := engine.Of(hf).Partition(ctx, store.Read)
@@ -317,7 +318,7 @@ func TestARemovalOfNothingIsNone(t *testing.T) {
 // reaction is removed and registered again under its name: a holder of the old one can
 // write nothing.
 func TestEpochsGrowOverRemoveAndRegister(t *testing.T) {
-	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		ctx := context.Background()
 		enlist(t, hf, "r")
 		emit(t, hf, "s", "a")
@@ -353,7 +354,7 @@ func TestEpochsGrowOverRemoveAndRegister(t *testing.T) {
 // TestARepairTellsHowAStreamStandsNow verifies that the positions returned by a repair
 // match a query, also for a due stream, whose due time the repair changes.
 func TestARepairTellsHowAStreamStandsNow(t *testing.T) {
-	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		enlist(t, hf, "r")
 		emit(t, hf, "s", "a")
 		l := one(t, hf, "r")
@@ -374,7 +375,7 @@ func TestARepairTellsHowAStreamStandsNow(t *testing.T) {
 // not change the crashes and the error, although it looks like a repeated ack because
 // its version was recorded before.
 func TestALateAckChangesNothing(t *testing.T) {
-	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		ctx := context.Background()
 		enlist(t, hf, "r")
 		emit(t, hf, "s", "a", "b")
@@ -397,7 +398,7 @@ func TestALateAckChangesNothing(t *testing.T) {
 // TestProgressExtendsAHold verifies that an ack that keeps its lease extends it:
 // renewals may find the row locked by the holder's own transactions each time.
 func TestProgressExtendsAHold(t *testing.T) {
-	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		enlist(t, hf, "r")
 		emit(t, hf, "s", "a", "b", "c", "d")
 		l := one(t, hf, "r")
@@ -423,7 +424,7 @@ func TestProgressExtendsAHold(t *testing.T) {
 // crashed streams over all its reactions together: a healthy stream that is held beside
 // a poisoned one would crash with it each time.
 func TestFewSuspectsAreTakenAtOnce(t *testing.T) {
-	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		enlist(t, hf, "one")
 		enlist(t, hf, "two")
 		emit(t, hf, "s", "a")
@@ -444,7 +445,7 @@ func TestFewSuspectsAreTakenAtOnce(t *testing.T) {
 // position and the history name the event that crashed the worker, and that a skip
 // continues right after it.
 func TestSkipGoesBehindWhatKills(t *testing.T) {
-	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		ctx := context.Background()
 		enlist(t, hf, "r", func(d *reactions.Definition) { d.MaxCrashes, d.Events = 1, []string{"wanted"} })
 		emit(t, hf, "s", "other", "other", "wanted", "wanted")
@@ -480,7 +481,7 @@ func TestSkipGoesBehindWhatKills(t *testing.T) {
 // TestSkippingAgainHasTheSameAnswer verifies that a block that skips may be repeated
 // under its epoch, as after a lost response.
 func TestSkippingAgainHasTheSameAnswer(t *testing.T) {
-	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		enlist(t, hf, "r")
 		emit(t, hf, "s", "a")
 		l := one(t, hf, "r")
@@ -494,7 +495,7 @@ func TestSkippingAgainHasTheSameAnswer(t *testing.T) {
 
 // TestARepairNamesItsReaction verifies that a repair with a forgotten name, or with two names, changes nothing.
 func TestARepairNamesItsReaction(t *testing.T) {
-	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		enlist(t, hf, "r")
 		emit(t, hf, "s", "a")
 		l := one(t, hf, "r")
@@ -523,7 +524,7 @@ func TestARepairNamesItsReaction(t *testing.T) {
 // Verifies that a repair records its actor with each event that it writes: of a position that it changes, and of a leased
 // one whose reset it requests.
 func TestARepairRecordsItsActor(t *testing.T) {
-	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		enlist(t, hf, "r")
 		emit(t, hf, "s", "a", "b")
 		blockAt(t, hf, one(t, hf, "r"), 0)

@@ -15,6 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/reactions"
 	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/storetest"
 	"github.com/holdfast-go/holdfast/internal/testlevel"
 	"github.com/holdfast-go/holdfast/internal/wake"
 	"github.com/holdfast-go/holdfast/stream"
@@ -49,7 +50,7 @@ func crash(t *testing.T, hf *holdfast.Engine) {
 // all streams of a crashed worker at once, that no crash is counted, and that unfinished
 // events are delivered as a further attempt.
 func TestTheStreamsOfACrashedWorkerAreRetakenTogether(t *testing.T) {
-	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		enlist(t, hf, "r")
 		for i := range 60 {
 			emit(t, hf, fmt.Sprintf("s%02d", i), "a")
@@ -82,7 +83,7 @@ func TestTheStreamsOfACrashedWorkerAreRetakenTogether(t *testing.T) {
 // against them, and only the poisoned stream is blocked, after the allowed number of
 // crashes on its own.
 func TestACrashedGroupIsHalved(t *testing.T) {
-	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		enlist(t, hf, "r")
 		for i := range 8 {
 			emit(t, hf, fmt.Sprint("s", i), "a")
@@ -124,7 +125,7 @@ func TestACrashedGroupIsHalved(t *testing.T) {
 // TestAHolderHasOneGroupInHand verifies that a holder gets no more crashed streams than
 // their group allows, over any number of takes, and that other holders get theirs.
 func TestAHolderHasOneGroupInHand(t *testing.T) {
-	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		enlist(t, hf, "r")
 		for i := range 4 {
 			emit(t, hf, fmt.Sprint("s", i), "a")
@@ -154,7 +155,7 @@ func TestAHolderHasOneGroupInHand(t *testing.T) {
 // count no crash and do not count for the size of a group; and that a requested reset is
 // done at the end of such a lease too.
 func TestALostHandOutIsNoCrash(t *testing.T) {
-	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		ctx := context.Background()
 		enlist(t, hf, "r")
 		for i := range 6 {
@@ -271,7 +272,7 @@ func TestAResetOfAStreamInHand(t *testing.T) {
 		},
 		"expires": func(t *testing.T, hf *holdfast.Engine, l *reactions.Lease) error { crash(t, hf); return nil },
 	}
-	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		ctx := context.Background()
 		enlist(t, hf, "r")
 		generation := int64(0)
@@ -327,7 +328,7 @@ func TestAResetOfAStreamInHand(t *testing.T) {
 // and that the stream then starts again, although the body would not have ended by
 // itself. No crash and no failure is counted.
 func TestAResetStopsAWorker(t *testing.T) {
-	onBoth(t, func(t *testing.T, db string) {
+	onEach(t, func(t *testing.T, db string) {
 		begun := make(chan struct{}, 10)
 		first := make(chan struct{}, 1)
 		first <- struct{}{}
@@ -356,7 +357,7 @@ func TestAResetStopsAWorker(t *testing.T) {
 // another node expires and then does the work, although its janitor does not run.
 func TestAnExpiredLeaseIsEndedByANodeThatRuns(t *testing.T) {
 	testlevel.Long(t)
-	onBoth(t, func(t *testing.T, db string) {
+	onEach(t, func(t *testing.T, db string) {
 		hf := openNode(t, databaseAt(db), holdfast.Config{SweepEvery: time.Hour}, stream.React("r", stream.Select{Pattern: "^s$"},
 			func(context.Context, *stream.Delivery) error { return nil }, stream.Options{}))
 		emit(t, hf, "s", "a")
@@ -371,7 +372,7 @@ func TestAnExpiredLeaseIsEndedByANodeThatRuns(t *testing.T) {
 // group gets none of a larger group beside it: a crash caused by the larger group would
 // count against the small one until it is blocked.
 func TestASmallGroupInHandBoundsALargerOne(t *testing.T) {
-	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		enlist(t, hf, "r")
 		emit(t, hf, "innocent", "a")
 		takeAs(t, hf, "w")
@@ -407,7 +408,7 @@ func TestASmallGroupInHandBoundsALargerOne(t *testing.T) {
 // TestAResetDoesNotWaitForWhatWasDeferred verifies that a stream which is reset by an
 // end that defers it starts again at once.
 func TestAResetDoesNotWaitForWhatWasDeferred(t *testing.T) {
-	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		ctx := context.Background()
 		enlist(t, hf, "r")
 		emit(t, hf, "s", "a", "b")
@@ -427,7 +428,7 @@ func TestAResetDoesNotWaitForWhatWasDeferred(t *testing.T) {
 // TestASkipTakesNoResetAway verifies that a skip of a stream whose lease has expired,
 // and whose reset is requested, leaves the reset to the end of the lease.
 func TestASkipTakesNoResetAway(t *testing.T) {
-	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		ctx := context.Background()
 		enlist(t, hf, "r")
 		emit(t, hf, "s", "a", "b")
@@ -454,7 +455,7 @@ func TestASkipTakesNoResetAway(t *testing.T) {
 // while a sweep of expired leases, which calls user code, hangs.
 func TestASweepThatHangsStopsNoPulse(t *testing.T) {
 	testlevel.Long(t)
-	onBoth(t, func(t *testing.T, db string) {
+	onEach(t, func(t *testing.T, db string) {
 		react := stream.React("r", stream.Select{Pattern: "^s"}, func(context.Context, *stream.Delivery) error { return nil }, stream.Options{})
 		hf := openNode(t, databaseAt(db), holdfast.Config{SweepEvery: time.Hour}, react)
 		hangs, release := make(chan struct{}), make(chan struct{})

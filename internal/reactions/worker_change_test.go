@@ -10,10 +10,10 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
-	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/reactions"
 	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/storetest"
 	"github.com/holdfast-go/holdfast/internal/testkit"
 )
 
@@ -45,7 +45,7 @@ func reportingHandler(d reactions.Definition, delivered chan<- string, wait <-ch
 // their end, that nothing more is taken, and that the reaction continues at its position
 // when it is added again.
 func TestReactionsAreAddedAndDroppedWhileAWorkerRuns(t *testing.T) {
-	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		w := serving(t, hf)
 		a, b := define("a", "^s"), define("b", "")
 		a.Lease = 1500 * time.Millisecond // renewed more often than the leases before
@@ -86,7 +86,7 @@ func TestReactionsAreAddedAndDroppedWhileAWorkerRuns(t *testing.T) {
 // TestNothingIsTakenWithoutRoom verifies that nothing is taken for a reaction without
 // capacity, and that it continues when it has capacity.
 func TestNothingIsTakenWithoutRoom(t *testing.T) {
-	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		w := serving(t, hf)
 		a, b := define("a", ""), define("b", "")
 		register(t, hf, a)
@@ -121,7 +121,7 @@ func expect(t *testing.T, delivered <-chan string, want string) {
 // TestAReactionOfATransaction verifies that a reaction which is created and removed in
 // the caller's transactions follows their commits, and only those.
 func TestAReactionOfATransaction(t *testing.T) {
-	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		ctx, d := context.Background(), define("a", "")
 		d.FromNow = true
 		appendTo(t, hf, "s", "before")

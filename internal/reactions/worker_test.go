@@ -23,18 +23,22 @@ import (
 	"github.com/holdfast-go/holdfast/internal/pgtest"
 	"github.com/holdfast-go/holdfast/internal/reactions"
 	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/storetest"
 	"github.com/holdfast-go/holdfast/internal/testkit"
 	"github.com/holdfast-go/holdfast/internal/testlevel"
 	"github.com/holdfast-go/holdfast/postgres"
 	"github.com/holdfast-go/holdfast/stream"
 )
 
-// onBoth runs a test on both databases in parallel, with names under which another
-// process can open them too.
-func onBoth(t *testing.T, f func(t *testing.T, db string)) {
+// onEach is [storetest.OnEach], with names under which another process can open the databases too.
+func onEach(t *testing.T, f func(t *testing.T, db string)) {
 	t.Helper()
-	t.Run("sqlite", func(t *testing.T) { t.Parallel(); f(t, "sqlite:"+holdfasttest.SQLite(t)) })
-	t.Run("postgres", func(t *testing.T) { t.Parallel(); f(t, holdfasttest.PostgreSQL(t)) })
+	storetest.OnEach(t, func(t *testing.T, db string) {
+		if !strings.Contains(db, "://") {
+			db = "sqlite:" + db
+		}
+		f(t, db)
+	})
 }
 
 func databaseAt(name string) holdfast.Database {
@@ -193,7 +197,7 @@ func lasting(attempts int, pause time.Duration) holdfast.RetryPolicy {
 // the same operation, not before its pause is over by the database's time, and then
 // without a wake-up; and that the failure count is reset once it succeeds.
 func TestAFailureIsTriedAgainByTheDatabasesTime(t *testing.T) {
-	onBoth(t, func(t *testing.T, db string) {
+	onEach(t, func(t *testing.T, db string) {
 		var y deliveryLog
 		var hf *node
 		var due atomic.Int64 // time before which it must not be retried
@@ -265,7 +269,7 @@ func takeSome(t testing.TB, d holdfast.Doer, limit, crashed int, names ...string
 // a final error blocks at once; a deferral is no failure; and other streams are not
 // affected.
 func TestHowABodyEnds(t *testing.T) {
-	onBoth(t, func(t *testing.T, db string) {
+	onEach(t, func(t *testing.T, db string) {
 		var y deliveryLog
 		body := func(_ context.Context, d *stream.Delivery) error {
 			n := y.write(d)
@@ -329,7 +333,7 @@ func TestHowABodyEnds(t *testing.T) {
 // TestADeferralLasts verifies that a deferral counts no failure and lasts by the
 // database's time, and that earlier events of the lease stay acknowledged.
 func TestADeferralLasts(t *testing.T) {
-	onBoth(t, func(t *testing.T, db string) {
+	onEach(t, func(t *testing.T, db string) {
 		var y deliveryLog
 		hf := startNode(t, databaseAt(db), briskly, stream.React("r", stream.Select{}, func(_ context.Context, d *stream.Delivery) error {
 			if y.write(d) == 1 && d.Version == 2 {
@@ -357,7 +361,7 @@ func TestADeferralLasts(t *testing.T) {
 // the reaction's options say so, that the history records it, and that the events after
 // it are delivered.
 func TestSkipOnErrorGoesOnAndTells(t *testing.T) {
-	onBoth(t, func(t *testing.T, db string) {
+	onEach(t, func(t *testing.T, db string) {
 		var y deliveryLog
 		hf := startNode(t, databaseAt(db), briskly, stream.React("r", stream.Select{}, func(_ context.Context, d *stream.Delivery) error {
 			y.write(d)
@@ -384,7 +388,7 @@ func TestSkipOnErrorGoesOnAndTells(t *testing.T) {
 func TestAFailureKeepsWhatWentBefore(t *testing.T) {
 	for _, commits := range []bool{false, true} {
 		t.Run(fmt.Sprint("commits ", commits), func(t *testing.T) {
-			onBoth(t, func(t *testing.T, db string) {
+			onEach(t, func(t *testing.T, db string) {
 				var y deliveryLog
 				hf := openNode(t, databaseAt(db), briskly, stream.React("r", stream.Select{Pattern: "^s$"}, func(_ context.Context, d *stream.Delivery) error {
 					n := y.write(d)
@@ -532,7 +536,7 @@ func TestCommitAppliesOnceWithItsAcknowledgement(t *testing.T) {
 		"the answer is lost, and it is not": {before: lost, bodies: 1, closures: 2},
 	} {
 		t.Run(name, func(t *testing.T) {
-			onBoth(t, func(t *testing.T, db string) {
+			onEach(t, func(t *testing.T, db string) {
 				closure := once(c.closure)
 				m := &faultyDatabase{Database: store.DatabaseOf(databaseAt(db)), command: "reactions.ack", before: once(c.before), after: once(c.after)}
 				var bodies, closures atomic.Int32
@@ -569,7 +573,7 @@ func TestCommitAppliesOnceWithItsAcknowledgement(t *testing.T) {
 // it ran commits nothing: the writes of its closure are rolled back, and those of its
 // successor apply once.
 func TestACommitUnderALostHoldWritesNothing(t *testing.T) {
-	onBoth(t, func(t *testing.T, db string) {
+	onEach(t, func(t *testing.T, db string) {
 		other := openNode(t, databaseAt(db), briskly)
 		var ran atomic.Int32
 		var fenced atomic.Bool
@@ -597,7 +601,7 @@ func TestACommitUnderALostHoldWritesNothing(t *testing.T) {
 // keeps the lease while janitors sweep and another node polls, and that its event is
 // handled once.
 func TestASlowBodyKeepsItsHold(t *testing.T) {
-	onBoth(t, func(t *testing.T, db string) {
+	onEach(t, func(t *testing.T, db string) {
 		const lease = 1500 * time.Millisecond
 		var ran atomic.Int32
 		part := func() holdfast.Part {
@@ -621,7 +625,7 @@ func TestASlowBodyKeepsItsHold(t *testing.T) {
 // and ignores its context loses its stream to another node, that this counts as a crash
 // and not as a failure, and that its late commit is refused.
 func TestABodyThatHangsLosesItsStream(t *testing.T) {
-	onBoth(t, func(t *testing.T, db string) {
+	onEach(t, func(t *testing.T, db string) {
 		hung, release := make(chan struct{}, 10), make(chan struct{})
 		free := sync.OnceFunc(func() { close(release) })
 		t.Cleanup(free)
@@ -820,7 +824,7 @@ func TestPausesDoNotOverflow(t *testing.T) {
 // and has not begun, because all its bodies hang beyond their timeout, is not renewed
 // forever.
 func TestWhatWaitsBehindAHungBodyGoesToAnotherNode(t *testing.T) {
-	onBoth(t, func(t *testing.T, db string) {
+	onEach(t, func(t *testing.T, db string) {
 		hung, release := make(chan struct{}, 10), make(chan struct{})
 		part := func(hangs bool) holdfast.Part {
 			return stream.React("r", stream.Select{}, func(context.Context, *stream.Delivery) error {
@@ -848,7 +852,7 @@ func TestWhatWaitsBehindAHungBodyGoesToAnotherNode(t *testing.T) {
 // its timeout, when another node has the stream, begins none of the following events,
 // although no renewal has reported the lost lease.
 func TestAHungBodyBeginsNothingUnderALostHold(t *testing.T) {
-	onBoth(t, func(t *testing.T, db string) {
+	onEach(t, func(t *testing.T, db string) {
 		ctx := context.Background()
 		hung, release, lost := make(chan struct{}), make(chan struct{}), make(chan struct{}, 10)
 		var y deliveryLog
@@ -891,7 +895,7 @@ func TestAHungBodyBeginsNothingUnderALostHold(t *testing.T) {
 // whose acknowledgement failed because the database was unavailable for a moment, is
 // retried even without retries left.
 func TestAnOutageIsNoFailureOfItsEvent(t *testing.T) {
-	onBoth(t, func(t *testing.T, db string) {
+	onEach(t, func(t *testing.T, db string) {
 		m := &faultyDatabase{Database: store.DatabaseOf(databaseAt(db)), command: "reactions.ack", after: once(nil),
 			before: once(func() error { return fault.New(fault.Unavailable, "down") })}
 		hf := startNode(t, store.HandleDatabase(m), briskly, stream.React("r", stream.Select{Pattern: "^s$"}, func(_ context.Context, d *stream.Delivery) error {

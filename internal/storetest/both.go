@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/testlevel"
 	"github.com/holdfast-go/holdfast/postgres"
 	"github.com/holdfast-go/holdfast/sqlite"
 )
@@ -20,8 +21,34 @@ import (
 // [holdfasttest.At] accepts it, also in another process.
 func OnBoth(t *testing.T, f func(t *testing.T, db string)) {
 	t.Helper()
-	t.Run("sqlite", func(t *testing.T) { t.Parallel(); f(t, holdfasttest.SQLite(t)) })
-	t.Run("postgres", func(t *testing.T) { t.Parallel(); f(t, holdfasttest.PostgreSQL(t)) })
+	on(t, []string{"sqlite", "postgres"}, f)
+}
+
+// OnEach is OnBoth for code above the stores: at level test, the test runs on one of the databases (see
+// [testlevel.Databases]).
+func OnEach(t *testing.T, f func(t *testing.T, db string)) {
+	t.Helper()
+	on(t, testlevel.Databases(t), f)
+}
+
+// Each is [OnEach] with an open engine.
+func Each(t *testing.T, f func(*testing.T, *holdfast.Engine), parts ...holdfast.Part) {
+	t.Helper()
+	OnEach(t, func(t *testing.T, db string) { f(t, holdfasttest.OpenOn(t, holdfasttest.At(db), parts...)) })
+}
+
+func on(t *testing.T, databases []string, f func(t *testing.T, db string)) {
+	t.Helper()
+	for _, database := range databases {
+		t.Run(database, func(t *testing.T) {
+			t.Parallel()
+			if database == "sqlite" {
+				f(t, holdfasttest.SQLite(t))
+			} else {
+				f(t, holdfasttest.PostgreSQL(t))
+			}
+		})
+	}
 }
 
 // IsSQLite reports whether a transaction is on SQLite.

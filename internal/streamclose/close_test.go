@@ -15,6 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/lease"
+	"github.com/holdfast-go/holdfast/internal/storetest"
 	"github.com/holdfast-go/holdfast/internal/streamclose"
 	"github.com/holdfast-go/holdfast/stream"
 )
@@ -23,7 +24,7 @@ import (
 // result and changes nothing, and that another mode or another covered version is
 // refused.
 func TestModes(t *testing.T) {
-	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		for _, c := range []struct {
 			mode  streamclose.Mode
 			want  streamclose.Closed
@@ -79,7 +80,7 @@ func TestModes(t *testing.T) {
 // the following versions, and can be restarted again; and that a snapshot that covers
 // another version is refused with an error that says what to do.
 func TestRestartGoesOn(t *testing.T) {
-	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		add(t, hf, "s", 3)
 		for _, version := range []int64{1, 3, math.MaxInt64} {
 			_, err := restart(hf, "s", version, `{}`)
@@ -117,7 +118,7 @@ func TestRestartGoesOn(t *testing.T) {
 // repeated restart is refused, and removes nothing, once the stream was restarted again,
 // truncated or closed.
 func TestARestartIsRepeated(t *testing.T) {
-	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		var again func(name string)
 		for name, c := range map[string]struct {
 			then  func(name string)
@@ -181,7 +182,7 @@ func TestARestartIsRepeated(t *testing.T) {
 
 // TestBadRequests verifies that invalid arguments are refused and change nothing.
 func TestBadRequests(t *testing.T) {
-	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		add(t, hf, "s", 1)
 		for _, c := range []struct {
 			a    streamclose.Args
@@ -213,7 +214,7 @@ func TestBadRequests(t *testing.T) {
 // TestFailedExport verifies that an export which fails, panics or outlives its caller
 // leaves the stream open with all its events.
 func TestFailedExport(t *testing.T) {
-	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		add(t, hf, "s", 2)
 		full := errors.New("the disk is full")
 		if _, err := closeAt(hf, "s", streamclose.Tombstone, func(context.Context, int64, int64) error { return full }); !errors.Is(err, full) {
@@ -247,7 +248,7 @@ func TestFailedExport(t *testing.T) {
 // and that the error names the holder; and that after the lease has expired an append,
 // another closer or a sweep reopens the stream, and the late closer can write nothing.
 func TestDeadCloser(t *testing.T) {
-	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		for name, c := range map[string]struct {
 			revive func(t *testing.T, name string)
 			reads  string
@@ -308,7 +309,7 @@ func TestDeadCloser(t *testing.T) {
 // TestLateCloserMeetsANewHold verifies that a closer whose lease expired, and whose
 // stream another closer has leased, can neither end nor release it.
 func TestLateCloserMeetsANewHold(t *testing.T) {
-	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		add(t, hf, "s", 1)
 		got, err := closeAt(hf, "s", streamclose.Restart, func(context.Context, int64, int64) error {
 			holdfasttest.Advance(t, hf, lease.DefaultDuration+time.Second)
@@ -342,7 +343,7 @@ func TestLateCloserMeetsANewHold(t *testing.T) {
 
 // TestLongExport verifies that the lease of an export is renewed.
 func TestLongExport(t *testing.T) {
-	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		add(t, hf, "s", 1)
 		_, err := streamclose.Close(ctx, engine.Of(hf), streamclose.Args{Stream: "s", Mode: streamclose.Archive, Lease: 6 * time.Second, // a busy machine may stop for a while
 			Export: func(ctx context.Context, _, _ int64) error {
@@ -375,7 +376,7 @@ func TestLongExport(t *testing.T) {
 // reaction and the reason, that the stream stays open, and that it can be closed once
 // the reaction has caught up.
 func TestReactionsKeepTheBooksOpen(t *testing.T) {
-	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		add(t, hf, "warm", 1) // the engine has cached a registry without reactions
 		register(t, hf, "mailer", `["a"]`, "", "live")
 		register(t, hf, "other", `["*"]`, "^x", "live")
@@ -423,7 +424,7 @@ func TestReactionsKeepTheBooksOpen(t *testing.T) {
 // TestReactionComesDuringTheExport verifies that a reaction which is registered or reset
 // during the export keeps the events.
 func TestReactionComesDuringTheExport(t *testing.T) {
-	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		register(t, hf, "mailer", `["a"]`, "", "live")
 		for name, come := range map[string]func(){
 			"new":   func() { register(t, hf, "second", `["*"]`, "^new$", "waiting") },
@@ -445,7 +446,7 @@ func TestReactionComesDuringTheExport(t *testing.T) {
 // TestReactionsLearnOfTheEnd verifies that the event which a close writes is due for the
 // reactions that select it, and for no others.
 func TestReactionsLearnOfTheEnd(t *testing.T) {
-	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		add(t, hf, "s", 1)
 		register(t, hf, "all", `["*"]`, "", "live")
 		register(t, hf, "ends", `["$tombstone"]`, "", "live")

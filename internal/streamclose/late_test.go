@@ -10,13 +10,14 @@ import (
 	"github.com/holdfast-go/holdfast/internal/events"
 	"github.com/holdfast-go/holdfast/internal/snapshots"
 	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/storetest"
 	"github.com/holdfast-go/holdfast/internal/streamclose"
 )
 
 // TestNoSnapshotComesAfterATombstone verifies that a snapshot made before a tombstone is
 // not stored after the events have been deleted: it would never be deleted.
 func TestNoSnapshotComesAfterATombstone(t *testing.T) {
-	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		add(t, hf, "gone", 3)
 		holdfasttest.Advance(t, hf, streamclose.Grace+time.Second)
 		if _, err := closeAt(hf, "gone", streamclose.Tombstone, nil); err != nil {

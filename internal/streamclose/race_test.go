@@ -24,7 +24,7 @@ var modes = []streamclose.Mode{streamclose.Archive, streamclose.Tombstone, strea
 // it; that every other append was refused because the stream is closed; and that
 // versions have no gap.
 func TestCloseRacesAppends(t *testing.T) {
-	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		rounds := testlevel.Pick(50, 500, 5000)
 		var before, after, refusals int
 		for i := range rounds {
@@ -158,7 +158,7 @@ func (r *round) judge(t *testing.T) {
 // TestOneCloserWins verifies that of many concurrent closes in all modes one exports and
 // closes the stream, and that the others are refused or return the result of the winner.
 func TestOneCloserWins(t *testing.T) {
-	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		for i := range 20 {
 			name := fmt.Sprint("s", i)
 			add(t, hf, name, 3)
@@ -186,7 +186,7 @@ func TestOneCloserWins(t *testing.T) {
 // stream's version with the winner's snapshot return its result, that all others are
 // refused, and that the stream is restarted once.
 func TestOneRestartWins(t *testing.T) {
-	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		for i := range 20 {
 			name := fmt.Sprint("s", i)
 			add(t, hf, name, 3)

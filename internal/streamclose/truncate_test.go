@@ -10,6 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/storetest"
 	"github.com/holdfast-go/holdfast/internal/streamclose"
 )
 
@@ -25,7 +26,7 @@ func shard(t *testing.T, hf *holdfast.Engine) int16 {
 // TestTruncate verifies that events below a version are dropped, also in an archived
 // stream, that the last event stays, and that dropped events stay dropped.
 func TestTruncate(t *testing.T) {
-	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		add(t, hf, "s", 5)
 		for _, c := range []struct {
 			before int64
@@ -59,7 +60,7 @@ func TestTruncate(t *testing.T) {
 // TestTruncateLooksAtWhatGoes verifies that a reaction keeps the events that it has not
 // handled, and no others.
 func TestTruncateLooksAtWhatGoes(t *testing.T) {
-	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		register(t, hf, "mailer", `["a"]`, "", "live")
 		blocked := "blocked=" + map[bool]string{true: "1", false: "true"}[onSQLite(t)]
 		for i, c := range []struct {
@@ -90,7 +91,7 @@ func TestTruncateLooksAtWhatGoes(t *testing.T) {
 // snapshots are deleted page by page once no append can be looked up by them, and that
 // nothing else is.
 func TestPrune(t *testing.T) {
-	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		for _, name := range []string{"kept", "gone", "cut"} {
 			add(t, hf, name, 5)
 			for v := range 5 {

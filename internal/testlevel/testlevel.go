@@ -16,7 +16,6 @@ import (
 	"hash/fnv"
 	"math/rand/v2"
 	"os"
-	"path"
 	"slices"
 	"strconv"
 	"sync"
@@ -135,24 +134,16 @@ func Some[T any](t testing.TB, all []T) (some []T) {
 	return some
 }
 
-// Either skips a subtest for one of the two databases at level [Test]. The seed chooses the
-// database. It is for long tests of code that is the same for both databases.
-func Either(t testing.TB) {
-	t.Helper()
-	test, database := path.Split(t.Name())
-	if Current() == Test && (random(test).IntN(2) == 0) != (database == "sqlite") {
-		t.Skip("the seed chose the other database: make check runs both")
-	}
-}
-
-// Alternate returns the database, "sqlite" or "postgres", that a test runs on at level [Test], or "" for both at other
-// levels. The seed chooses it, and with the race detector it is the other one: "make test" and "make race" together run the
+// Databases returns the databases, "sqlite" and "postgres", that a test runs on. At level [Test] it is one of them: the
+// seed chooses it, and with the race detector it is the other one, so "make test" and "make race" together run the
 // test on both. It is for tests of code above the store, which has its own tests on both databases.
-func Alternate(t testing.TB) string {
+func Databases(t testing.TB) []string {
+	both := []string{"sqlite", "postgres"}
 	if Current() != Test {
-		return ""
+		return both
 	}
-	return [...]string{"sqlite", "postgres"}[(random(t.Name()).IntN(2)+raceOffset())%2]
+	chosen := (random(t.Name()).IntN(2) + raceOffset()) % 2
+	return both[chosen : chosen+1]
 }
 
 func raceOffset() int {

@@ -15,7 +15,7 @@ func TestMore(t *testing.T) {
 	const imports = "import (\n\"testing\"\n\"example.org/h/help\"\n\"example.org/h/internal/testlevel\"\n)\nvar _ = help.Plain\nvar _ = testlevel.Seed\n"
 	for path, text := range map[string]string{
 		"go.mod":                          "module example.org/h\ngo 1.24\n",
-		"internal/testlevel/testlevel.go": "package testlevel\nimport \"testing\"\nfunc Pick(a, b, c int) int { return a }\nfunc Long(testing.TB) {}\nfunc Seed() int { return 1 }\n",
+		"internal/testlevel/testlevel.go": "package testlevel\nimport \"testing\"\nfunc Pick(a, b, c int) int { return a }\nfunc Long(testing.TB) {}\nfunc Seed() int { return 1 }\nfunc Current() int { return 1 }\nfunc Databases() int { return Current() }\n",
 		"help/help.go":                    "package help\nimport \"example.org/h/internal/testlevel\"\nfunc Deep() int { return deep() }\nfunc deep() int { return testlevel.Pick(1, 2, 3) }\nfunc Plain() int { return testlevel.Seed() }\n",
 		"a/a.go":                          "package a\n",
 		"a/a_test.go": "package a\n" + imports + `
@@ -29,7 +29,7 @@ func TestMore(t *testing.T) {
 			func TestAsksByAHelper(t *testing.T) { help.Deep() }
 			func TestAsksNot(t *testing.T) { rounds := help.Plain(); _ = rounds + testlevel.Seed() }`,
 		"a/x_test.go": "package a_test\n" + imports + "func TestAsksFromOutside(t *testing.T) { testlevel.Long(t) }\nfunc rounds() {}\nfunc TestAsksNotFromOutside(t *testing.T) { rounds() }",
-		"b/b_test.go": "package b\n" + imports + "func TestAsksNotEither(t *testing.T) { testlevel.Seed() }",
+		"b/b_test.go": "package b\n" + imports + "func TestAsksNotEither(t *testing.T) { testlevel.Seed() }\nfunc TestAlternates(t *testing.T) { testlevel.Databases() }",
 	} {
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 			t.Fatal(err)

@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/clock"
+	"github.com/holdfast-go/holdfast/internal/storetest"
 	"github.com/holdfast-go/holdfast/internal/testkit"
 	"github.com/holdfast-go/holdfast/run"
 	"github.com/holdfast-go/holdfast/run/httpcall"
@@ -92,7 +92,7 @@ func TestCalls(t *testing.T) {
 		{"post failed", "POST", []int{500}, post, "uncertain", 1},
 		{"post that may be repeated", "POST", []int{0, 200}, append(post, run.Idempotent()), "COMPLETED", 2},
 	}
-	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
+	storetest.Each(t, func(t *testing.T, e *holdfast.Engine) {
 		shop := newShop(t)
 		ctx := t.Context()
 		testkit.Run(t, e)
@@ -150,7 +150,7 @@ func TestAnErrorOfACaller(t *testing.T) {
 		"not sent, twice":            {holdfast.NotDone(bad), "FAILED"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
+			storetest.Each(t, func(t *testing.T, e *holdfast.Engine) {
 				testkit.Run(t, e)
 				r, _, err := def("1", "POST", "http://shop.invalid/buy").Start(t.Context(), e, nil)
 				if err != nil {
