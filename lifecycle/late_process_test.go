@@ -16,6 +16,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/storetest"
 	"github.com/holdfast-go/holdfast/internal/testkit"
 	"github.com/holdfast-go/holdfast/lifecycle"
 )
@@ -85,7 +86,7 @@ func TestAStoppedHolderDoesNotCall(t *testing.T) {
 		w.does("b", func(ctx context.Context, _ *fxAct) error { _, err := w.charge(ctx, "card", nil); return err })
 		child := testkit.Start(t, testkit.Self("TestLateChild", lateVar+"="+db))
 		child.Expect("begun")
-		child.Signal(syscall.SIGSTOP)
+		storetest.Stop(t, w.e, child)
 		testkit.Eventually(t, "its lease has expired", func() bool { // in real time: it is the child's clock that counts
 			engine.Of(w.e).Round(t.Context())
 			return w.get("b").Claimed.Phase == "due"

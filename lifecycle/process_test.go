@@ -17,6 +17,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/storetest"
 	"github.com/holdfast-go/holdfast/internal/testkit"
 	"github.com/holdfast-go/holdfast/lifecycle"
 )
@@ -163,7 +164,7 @@ func TestAStoppedHolderWritesNothing(t *testing.T) {
 			n := startNode(t, db)
 			n.Send("fire try %s 1", id)
 			n.Expect("body " + id)
-			n.Signal(syscall.SIGSTOP)
+			storetest.Stop(t, w.e, n)
 			w.advance(2 * time.Minute)
 			w.round()
 			w.free(id, "open")

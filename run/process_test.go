@@ -355,7 +355,7 @@ func TestAStoppedWorkerRecordsNothing(t *testing.T) {
 		stopped := testkit.StartChild(t, "TestNodeProcess", nodeVar, db)
 		stopped.Send("work")
 		stopped.Expect("body quiet " + r.ID + " 1")
-		stopped.Signal(syscall.SIGSTOP)
+		storetest.Stop(t, e, stopped)
 		expire(t, e)
 		other := testkit.StartChild(t, "TestNodeProcess", nodeVar, db)
 		other.Send("work")

@@ -18,6 +18,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/reactions"
+	"github.com/holdfast-go/holdfast/internal/storetest"
 	"github.com/holdfast-go/holdfast/internal/testkit"
 	"github.com/holdfast-go/holdfast/stream"
 )
@@ -153,7 +154,7 @@ func TestAStoppedProcessCanWriteNothing(t *testing.T) {
 		emit(t, hf, "c", "wait", "b")
 		emit(t, hf, "p", "wait", "b")
 		expectLines(c, "working on c", "working on p")
-		c.Signal(syscall.SIGSTOP)
+		storetest.Stop(t, hf.Engine, c)
 		holdfasttest.Advance(t, hf.Engine, time.Hour)
 		next := successor(t, db, lease)
 		for _, name := range []string{"c", "p"} {
