@@ -286,6 +286,8 @@ func TestRunsAndBatchesAreSearched(t *testing.T) {
 
 // TestASearchEndsInTime verifies that a page of a search that takes too long runs no further statement, and that the next page continues.
 func TestASearchEndsInTime(t *testing.T) {
+	before := httpapi.SearchFor(0)
+	t.Cleanup(func() { httpapi.SearchFor(before) })
 	eachTestAPI(t, elsewhere, func(t *testing.T, d *testAPI) {
 		d.jobs(wire.PutHandler{Kind: "worker", Safety: "journaled"})
 		const jobs = 3 * httpapi.SearchScan
@@ -301,7 +303,6 @@ func TestASearchEndsInTime(t *testing.T) {
 			d.want(d.ask("POST", "streams/long/events", `{"events":[`+strings.Join(many[i*1000:(i+1)*1000], ",")+`]}`, nil), 201, "")
 		}
 		d.numbered(3000)
-		defer httpapi.SearchFor(httpapi.SearchFor(0))
 		for path, statements := range map[string]int{
 			"lifecycles/job/entities?status=none": (jobs + 1 + httpapi.SearchScan - 1) / httpapi.SearchScan,
 			"operations?handler=none&limit=3":     jobs / 3,
