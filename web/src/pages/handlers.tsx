@@ -41,7 +41,7 @@ const fields = (h?: Handler): Field[] => [
   ...(h ? [] : [{ name: "name", label: "Name", required: true, help: "As configs and definitions name it." } as Field]),
   { name: "kind", label: "Kind", kind: "select", value: h?.kind ?? "worker", options: [{ value: "worker", label: "worker: workers claim its tasks" }, { value: "http", label: "http: the server calls a URL" }] },
   { name: "url", label: "URL", value: h?.url, placeholder: "https://…", help: "Only for http. It must be public, unless --allow-private includes its network." },
-  { name: "safety", label: "Safety", kind: "select", value: h?.safety ?? "", options: [{ value: "", label: "not declared" }, { value: "idempotent", label: "idempotent: it may run again" }, { value: "transactional", label: "transactional" }, { value: "journaled", label: "journaled: it records its effects" }, { value: "opaque", label: "opaque: to hand it out is to begin" }] },
+  { name: "safety", label: "Safety", kind: "select", value: h?.safety ?? "", options: [{ value: "", label: "not declared" }, { value: "idempotent", label: "idempotent: it may run again" }, { value: "transactional", label: "transactional" }, { value: "journaled", label: "journaled: it records its effects" }, { value: "opaque", label: "opaque: once it is handed out, its effects may have happened" }] },
   { name: "onUnknown", label: "If the outcome is unknown", kind: "select", value: h?.onUnknown ?? "hold", options: [{ value: "hold", label: "hold: wait for a person" }, { value: "retry", label: "retry with the same key" }, { value: "probe", label: "probe: ask whether it happened" }] },
   { name: "timeoutMs", label: "Timeout in ms", kind: "number", value: h?.timeoutMs ? String(h.timeoutMs) : "", help: "Empty: 15 minutes." },
 ];

@@ -98,7 +98,7 @@ const withdraw = (o: Operation) => ask({ title: "Withdraw " + o.subject, label: 
   body: <p>Step <strong>{o.handler}</strong> is not done, and <strong>{o.subject}</strong> returns to the status in which the step was fired. If an effect may have happened, the operation becomes uncertain instead.</p>, said: r => r?.operation ? `The operation is ${r.operation.state}.` : "Withdrawn." });
 
 const acknowledge = (o: Operation, all: Contradiction[]) => ask({ title: "Acknowledge " + plural(all.length, "contradiction"), label: "Acknowledge", danger: true, touches: all.length, method: "POST", path: p`/operations/${o.id}/acknowledge`, send: () => ({ contradictions: all.map(c => c.id) }),
-  body: <p>The result came after the lease had ended. Make sure that the books say what really happened: {all.map(effectName).join(", ")}.</p>, said: "Acknowledged." });
+  body: <p>The result came after the lease had ended. Make sure that your records show what really happened: {all.map(effectName).join(", ")}.</p>, said: "Acknowledged." });
 
 /** What the state means, and what a person can do. */
 const why: Record<string, string> = {
