@@ -40,7 +40,10 @@ func Effect[R any](ctx context.Context, name string, call func(ctx context.Conte
 			return json.Unmarshal(data, &r)
 		}}
 	for _, option := range o {
-		option.set(&c)
+		before := c.Policy
+		if option.set(&c); before != effects.Hold && before != c.Policy {
+			return r, fault.New(fault.Validation, "effect %q has both OnUnknownRetry and OnUnknownProbe: pass only one of them", name)
+		}
 	}
 	err := j.Do(ctx, c)
 	return r, err

@@ -25,8 +25,9 @@ type (
 type Database interface{ publicDatabase }
 
 // Doer is an [*Engine] or a [Tx]; there are no other implementations. With an engine, a call commits in its own
-// transaction; with a Tx, it commits with that transaction. A function that takes an *Engine instead of a Doer reads
-// before its transaction, uses several transactions or waits, so it cannot be part of a transaction.
+// transaction (a call that reads or writes many objects, in several); with a Tx, it commits with that transaction. A
+// function that takes an *Engine instead of a Doer cannot be part of a transaction, because it commits before it
+// continues, or waits.
 type Doer interface{ publicDoer }
 
 // Tx is an open transaction. Do not use it after the transaction has ended, or in two goroutines at the same time.

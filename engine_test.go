@@ -127,3 +127,15 @@ func TestSweepEveryIsChecked(t *testing.T) {
 		t.Errorf("got %v, want ErrValidation", err)
 	}
 }
+
+// Verifies that a function that is nil is refused, and not called.
+func TestFunctionsAreChecked(t *testing.T) {
+	hf := holdfasttest.Open(t)
+	if err := hf.Update(t.Context(), nil); !errors.Is(err, holdfast.ErrValidation) {
+		t.Errorf("Update: got %v, want ErrValidation", err)
+	}
+	hf.Background(nil)
+	if err := hf.Run(t.Context()); !errors.Is(err, holdfast.ErrValidation) {
+		t.Errorf("Run with a loop that is nil: got %v, want ErrValidation", err)
+	}
+}

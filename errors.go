@@ -9,8 +9,8 @@ var (
 	ErrConcurrency = fault.Of(fault.Concurrency)
 	// ErrInvalidTransition is returned when an object is not in a status that allows the step or the command.
 	ErrInvalidTransition = fault.Of(fault.InvalidTransition)
-	// ErrConflict is returned when an object to be created already exists, or when an object's state does not allow
-	// the call.
+	// ErrConflict is returned when an object to be created already exists, when an object's state does not allow
+	// the call, or when a signal, a batch or a credit has the id or the reference of an earlier one with other content.
 	ErrConflict = fault.Of(fault.Conflict)
 	// ErrNotFound is returned when the object does not exist in the workspace.
 	ErrNotFound = fault.Of(fault.NotFound)
@@ -19,8 +19,10 @@ var (
 	ErrForbidden = fault.Of(fault.Forbidden)
 	// ErrValidation is returned when an argument or a document is invalid.
 	ErrValidation = fault.Of(fault.Validation)
-	// ErrKeyMismatch is returned when an idempotency key was used before for a different request. For a run, the field
-	// "differs" lists the parts of the request that are different.
+	// ErrPayloadTooLarge is returned when an argument is larger than its limit. The message states the limit.
+	ErrPayloadTooLarge = fault.Of(fault.PayloadTooLarge)
+	// ErrKeyMismatch is returned when an idempotency key, or the key of a run, was used before for a different request.
+	// For a run, the field "differs" lists the parts of the request that are different.
 	ErrKeyMismatch = fault.Of(fault.KeyMismatch)
 	// ErrKeyInFlight is returned while another request with the same idempotency key is in flight. Retry the call a
 	// little later.

@@ -114,19 +114,19 @@ func Get(ctx context.Context, d holdfast.Doer, id string) (Batch, error) {
 
 // Filter selects batches. The zero value selects all.
 type Filter struct {
-	Status  Status
-	Handler string
-	Wallet  string
+	Status Status
+	Kind   string
+	Wallet string
 	// Since and Until limit when batches were created, UpdatedSince and UpdatedUntil when they were last changed: from a time,
 	// inclusive, until another, exclusive.
 	Since, Until, UpdatedSince, UpdatedUntil time.Time
-	// Backward lists the batch that was created last first.
+	// Backward lists the batch that was created last first. This is not the reverse of the order by id.
 	Backward bool
 }
 
 // List iterates over the batches of the context's workspace, ordered by id, or backward by the time of their creation. It reads all of them, and applies the filter to them.
 func List(ctx context.Context, d holdfast.Doer, f Filter) iter.Seq2[Batch, error] {
-	g := batchengine.Filter{Status: string(f.Status), Handler: f.Handler, Wallet: f.Wallet,
+	g := batchengine.Filter{Status: string(f.Status), Handler: f.Kind, Wallet: f.Wallet,
 		Times: store.Times{Since: f.Since, Until: f.Until, UpdatedSince: f.UpdatedSince, UpdatedUntil: f.UpdatedUntil}}
 	return store.SeqFound(func(after batchengine.Batch, limit int) ([]store.Found[batchengine.Batch], error) {
 		return batchengine.List(ctx, store.DoerOf(d), g, f.Backward, after.ID, limit)

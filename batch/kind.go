@@ -34,9 +34,9 @@ type Options struct {
 	Retry holdfast.RetryPolicy
 	// MaxCrashes is the number of crashes after which an item fails; 0 means 5.
 	MaxCrashes int
-	// Timeout limits the duration of one attempt; 0 means 15 minutes.
+	// Timeout limits the duration of one attempt; 0 means 15 minutes. An attempt that exceeds it has failed.
 	Timeout time.Duration
-	// Lease is how long the lease on an item lasts without renewal; 0 means 30 seconds.
+	// Lease is how long the lease on an item lasts without renewal, from a millisecond to 24 hours; 0 means 30 seconds.
 	Lease time.Duration
 	// Cost is the cost of items that set none ([NewItem.Cost]), in points; [Free] means nothing.
 	Cost int64

@@ -27,7 +27,7 @@ type Entry struct {
 	Number    int64
 	Delta     int64
 	Balance   int64
-	Reason    string
+	Reason    string // "credit", "charge", "return" (the item failed) or "refund" (the item was cancelled)
 	Reference string
 	At        time.Time
 }
@@ -96,7 +96,8 @@ func Credit(ctx context.Context, d holdfast.Doer, wallet string, points int64, r
 	return public(w), err
 }
 
-// ReadLedger iterates over the rows of a wallet's ledger, in order, starting at row number from.
+// ReadLedger iterates over the rows of a wallet's ledger, in order, starting at row number from. If the wallet
+// does not exist, the error is [holdfast.ErrNotFound].
 func ReadLedger(ctx context.Context, d holdfast.Doer, wallet string, from int64) iter.Seq2[Entry, error] {
 	return store.SeqIn(func() error {
 		_, err := wallets.Get(ctx, store.DoerOf(d), wallet)
@@ -106,8 +107,8 @@ func ReadLedger(ctx context.Context, d holdfast.Doer, wallet string, from int64)
 	}, entryOf)
 }
 
-// ReadLedgerBackward iterates over the rows of a wallet's ledger, newest first, starting at row number from; 0 starts with
-// the last row.
+// ReadLedgerBackward iterates over the rows of a wallet's ledger, newest first, starting at row number from; 0 or less
+// starts with the last row. If the wallet does not exist, the error is [holdfast.ErrNotFound].
 func ReadLedgerBackward(ctx context.Context, d holdfast.Doer, wallet string, from int64) iter.Seq2[Entry, error] {
 	return store.SeqIn(func() error {
 		_, err := wallets.Get(ctx, store.DoerOf(d), wallet)

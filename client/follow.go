@@ -71,19 +71,19 @@ func (c *Client) WatchScope(ctx context.Context, kind, id string) iter.Seq2[wire
 	return following[wire.Scope]{c: c, path: []string{"scopes", kind, id}}.all(ctx)
 }
 
-// Live yields what changes in topics, such as "inbox", "lifecycle:invoice" or "run:01J…", until the loop breaks, ctx ends, or the server
+// FollowLive yields what changes in topics, such as "inbox", "lifecycle:invoice" or "run:01J…", until the loop breaks, ctx ends, or the server
 // refuses the request. In the last two cases, the last pair contains the error. The server lists the topics if one is
 // unknown. There are at most four messages a second.
 //
-//	for m, err := range c.Live(ctx, cursor, "inbox", "lifecycle:invoice") {
+//	for m, err := range c.FollowLive(ctx, cursor, "inbox", "lifecycle:invoice") {
 //		if err != nil { return err }
 //		cursor = m.Cursor
 //	}
 //
-// Live begins after a cursor or, if it is "", now: the first message then has no changes, and later messages have every
+// FollowLive begins after a cursor or, if it is "", now: the first message then has no changes, and later messages have every
 // change after it. A change is sent once, in [wire.Live.Changes] or, if there are many, as a subject in [wire.Live.Folded]; the topics must be the same
-// if you continue after a cursor. If a connection breaks, Live opens another one and continues.
-func (c *Client) Live(ctx context.Context, after string, topics ...string) iter.Seq2[wire.Live, error] {
+// if you continue after a cursor. If a connection breaks, FollowLive opens another one and continues.
+func (c *Client) FollowLive(ctx context.Context, after string, topics ...string) iter.Seq2[wire.Live, error] {
 	return following[wire.Live]{c: c, path: []string{"live"}, query: url.Values{"watch": {Topics(topics...)}}, after: after}.all(ctx)
 }
 

@@ -84,7 +84,7 @@ func TestLiveOverBrokenLines(t *testing.T) {
 	}
 	next, cursor := 0, ""
 	for _, until := range []int{3, 6} {
-		for m, err := range c.Live(t.Context(), cursor, "stream:50%,a", "stream:other") {
+		for m, err := range c.FollowLive(t.Context(), cursor, "stream:50%,a", "stream:other") {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -110,7 +110,7 @@ func TestLiveOverBrokenLines(t *testing.T) {
 		appended(next)
 		next++
 	}
-	for _, err := range c.Live(t.Context(), "", "nothing") {
+	for _, err := range c.FollowLive(t.Context(), "", "nothing") {
 		if fault.CodeOf(err) != fault.Validation {
 			t.Errorf("unknown topic: got %v, want a validation error", err)
 		}

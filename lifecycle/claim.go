@@ -89,8 +89,7 @@ func (c *Claim[E]) Reject(ctx context.Context, reason string) (Entity[E], error)
 
 // BeginEffect journals that a body that runs elsewhere is about to perform an effect. It returns the current state of
 // the effect, with the key to use for it. While the outcome of a begun effect is unknown, the claim cannot be released.
-// If the lease expires while the outcome is unknown, the operation waits for manual resolution, unless its handler
-// declares that the effect may be retried or probed.
+// If the lease expires while the outcome is unknown, the operation waits for manual resolution.
 func (c *Claim[E]) BeginEffect(ctx context.Context, name string, ordinal int) (holdfast.EffectInfo, error) {
 	return c.effect(ctx, remote.Effect{Name: name, Ordinal: ordinal})
 }

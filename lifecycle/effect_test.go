@@ -792,8 +792,8 @@ func TestOpaqueOnlyWhereItStarts(t *testing.T) {
 }
 
 // TestWhereEffectsMayNotBe verifies that an effect outside of any operation, in a
-// step that is not claimed, under a name that is none, or whose result cannot be
-// kept as JSON, is refused; the first three before its call.
+// step that is not claimed, under a name that is none, with two policies, or whose result
+// cannot be kept as JSON, is refused; all but the last before its call.
 func TestWhereEffectsMayNotBe(t *testing.T) {
 	fxEach(t, func(w *fxWorld) {
 		if _, err := w.charge(w.Context(), "card", nil); !errors.Is(err, holdfast.ErrValidation) {
@@ -818,6 +818,14 @@ func TestWhereEffectsMayNotBe(t *testing.T) {
 			}
 			w.is(id, "open", "")
 		}
+		w.make("both", func(ctx context.Context, _ *fxAct) error {
+			_, err := w.charge(ctx, "card", nil, holdfast.OnUnknownRetry(), w.probe(true, 1, nil))
+			return err
+		})
+		if err := w.fire(w.Context(), "both", "charge"); !errors.Is(err, holdfast.ErrValidation) || fxOutcome(err) != "released" {
+			w.Errorf("two policies: got %v, want ErrValidation", err)
+		}
+		w.is("both", "open", "")
 		if calls := w.called(); len(calls) != 0 {
 			w.Errorf("got calls %q, want none", calls)
 		}

@@ -96,7 +96,7 @@ func encoded[E any](id string, data E) (json.RawMessage, error) {
 }
 
 // Create creates an entity in the config's initial status. If the entity exists, the error is [holdfast.ErrConflict],
-// and the entity is unchanged. For a user-owned table, insert the row with SQL instead: Create returns an error.
+// and the entity is unchanged. For a user-owned table, insert the row with SQL instead: Create returns [holdfast.ErrValidation].
 func (l *Lifecycle[E]) Create(ctx context.Context, d holdfast.Doer, id string, data E, o ...ActorOption) (Entity[E], error) {
 	raw, err := encoded(id, data)
 	if err != nil {
@@ -156,7 +156,8 @@ type Event struct {
 	At                            time.Time
 }
 
-// ReadHistory iterates over the events of an entity, starting at version from.
+// ReadHistory iterates over the events of an entity, starting at version from. If the entity does not exist, the error
+// is [holdfast.ErrNotFound].
 func (l *Lifecycle[E]) ReadHistory(ctx context.Context, d holdfast.Doer, id string, from int64) iter.Seq2[Event, error] {
 	return store.SeqIn(func() error {
 		_, err := l.inner.Get(ctx, store.DoerOf(d), id)
@@ -193,7 +194,8 @@ type Refusal struct {
 }
 
 // ListRefusals iterates over the refusals on an entity, the latest first. Refusals are recorded shortly after they
-// happen, outside of transactions, and retained for a week. A node that crashes may lose the last ones.
+// happen, outside of transactions, and retained for a week. A node that crashes may lose the last ones. If the entity does
+// not exist, the error is [holdfast.ErrNotFound].
 func (l *Lifecycle[E]) ListRefusals(ctx context.Context, e *holdfast.Engine, id string) iter.Seq2[Refusal, error] {
 	return store.SeqIn(func() error {
 		_, err := l.inner.Get(ctx, engine.Of(e), id)

@@ -58,8 +58,9 @@ type moduleJanitor struct{ checked }
 // Register does nothing: the janitors were registered before other parts were checked.
 func (*moduleJanitor) Register(context.Context, *holdfast.Engine) error { return nil }
 
-// StuckAfter sets how long a claim lasts without renewal, for lifecycles whose config does not set stuck_after; 0 means the
-// default of 5 minutes. Pass it to [holdfast.Open].
+// StuckAfter sets how long a manual claim lasts without renewal, from a millisecond to 24 hours, for lifecycles whose
+// config does not set stuck_after; 0 means the default of 5 minutes. It also limits the lease of a fired step; see [Lease].
+// Pass it to [holdfast.Open].
 func StuckAfter(d time.Duration) holdfast.Part { return stuckAfter(d) }
 
 type stuckAfter time.Duration

@@ -81,7 +81,8 @@ func Resolve(ctx context.Context, e *holdfast.Engine, id string, known []holdfas
 // Release ends an operation that is due or leased, without its holder: the entity returns to the status that the step
 // started from. The holder can write nothing more; its code may still run until it notices. If an effect of
 // the operation has happened or may have happened, or if the operation is uncertain, nothing is changed and the error
-// is [holdfast.ErrEffectUnresolved]. Release returns the operation, or nil if it has ended.
+// is [holdfast.ErrEffectUnresolved]. Unlike a released step of a run, the work is not done again, unless somebody fires the
+// step again. Release returns the operation, or nil if it has ended.
 func Release(ctx context.Context, e *holdfast.Engine, id, reason string, o ...ReleaseOption) (*Operation, error) {
 	with := lease.Intervention{Reason: reason}
 	for _, option := range o {
@@ -94,7 +95,8 @@ func Release(ctx context.Context, e *holdfast.Engine, id, reason string, o ...Re
 // Withdraw ends an operation that is due: it has no holder, and waits for a worker or for the time at which a node
 // resumes it. If none of its effects can have happened, the entity returns to the status that the step started from.
 // Otherwise the operation becomes uncertain, and a person must end it with [Resolve]. If the operation is held or
-// uncertain, the error is [holdfast.ErrConflict]. Withdraw returns the operation, or nil if it has ended.
+// uncertain, the error is [holdfast.ErrConflict]. [Release] also ends a held operation, but refuses one whose effects may have
+// happened, instead of making it uncertain. Withdraw returns the operation, or nil if it has ended.
 func Withdraw(ctx context.Context, e *holdfast.Engine, id, reason string, o ...ActorOption) (*Operation, error) {
 	var with resolveOptions
 	for _, option := range o {

@@ -23,7 +23,10 @@ type HandlerOption struct {
 func (l *Lifecycle[E]) handle(kind, name string, f func(context.Context, *Act[E]) error, all []HandlerOption) *Lifecycle[E] {
 	var d lifecycleengine.Declared
 	for _, o := range all {
-		o.set(&d)
+		was := d.Safety
+		if o.set(&d); was != "" && was != d.Safety {
+			l.bad = errors.Join(l.bad, fault.New(fault.Validation, "handler %q is declared %s and %s: pass only one of them", name, was, d.Safety))
+		}
 		if o.err != nil {
 			l.bad = errors.Join(l.bad, fmt.Errorf("handler %q: %w", name, o.err))
 		}
@@ -167,7 +170,7 @@ func ExpectVersion(version int64) FireOption {
 
 // Lease sets the duration of the lease. For a fired step the default is 30 seconds, or the lifecycle's stuck_after if
 // that is shorter, and the lease is renewed while the body runs. For a manual claim the default is stuck_after. An
-// operation that is resumed uses the default again.
+// operation that is resumed uses the default again. A lease lasts from a millisecond to 24 hours.
 func Lease(d time.Duration) FireOption {
 	return fireOption(func(o *lifecycleengine.FireOptions) { o.Lease = d })
 }

@@ -68,7 +68,8 @@ func Define(name, version string, steps ...Step) *Definition {
 }
 
 // Retention sets how long finished runs of the definition are retained (at least a millisecond), and returns
-// the definition. Without it, the engine's [Retention] applies. If the duration is invalid, [holdfast.Open] and
+// the definition. Without it, the engine's [Retention] applies; a definition cannot choose to retain its runs forever if
+// the engine has one. If the duration is invalid, [holdfast.Open] and
 // [Definition.Start] return the error.
 func (d *Definition) Retention(retention time.Duration) *Definition {
 	if retention < time.Millisecond && d.bad == nil {
@@ -207,7 +208,7 @@ func If(name, expr, then, otherwise string, o ...StepOption) Step {
 }
 
 // Call is a step that calls a URL, with the step's operation as the Idempotency-Key. It requires an engine that was
-// opened with [Calls]. Without a declared safety, a call with an idempotent method, such as GET, PUT or DELETE, is
+// opened with [Calls] or with the HTTP API. Without a declared safety, a call with an idempotent method, such as GET, PUT or DELETE, is
 // [Idempotent], and any other is [Opaque].
 func Call(name, method, url string, o ...StepOption) Step {
 	return made(Step{spec: workflow.Step{Name: name, Type: workflow.HTTP, Method: method, URL: text(url)}}, o)
@@ -221,8 +222,13 @@ func Fire(name, lifecycle, entity, step, requester string, o ...StepOption) Step
 
 // made applies the options to a step, copies those of its own function to it, and checks their combination.
 func made(s Step, o []StepOption) Step {
+	var fields []string // that the options set
 	for _, option := range o {
 		option.set(&s)
+		if slices.Contains(fields, option.field) && option.field != "headers" && s.bad == nil {
+			s.bad = fault.New(fault.Validation, "%s is passed beside an option that sets the same (%s): remove one of them", option.name, option.field)
+		}
+		fields = append(fields, option.field)
 		if t := s.spec.Type; t != "" && !t.Has(option.field) && s.bad == nil { // the step of Handle has no type
 			s.bad = fault.New(fault.Validation, "%s has no effect on a step of type %s: remove it", option.name, t)
 		}
@@ -285,12 +291,12 @@ func For(requesters ...string) StepOption {
 }
 
 // WithRetry sets how many times a step is attempted, and the pauses between attempts. The default
-// is 3 attempts.
+// is 3 attempts. Crashes are not attempts: a step that has crashed its node 5 times in a row fails.
 func WithRetry(p holdfast.RetryPolicy) StepOption {
 	return StepOption{"WithRetry", "retry", func(s *Step) { s.spec.Retry = workflow.Retry(p) }}
 }
 
-// Timeout limits the duration of one attempt. The default is 15 minutes. The timeout of [Signal] and [Approval] limits
+// Timeout limits the duration of one attempt. The default is 15 minutes. An attempt that exceeds it has failed. The timeout of [Signal] and [Approval] limits
 // the wait; by default they wait forever.
 func Timeout(d time.Duration) StepOption {
 	return StepOption{"Timeout", "timeoutMs", func(s *Step) { s.spec.Timeout = d }}

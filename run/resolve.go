@@ -91,7 +91,8 @@ func Resolve(ctx context.Context, e *holdfast.Engine, operation string, known []
 }
 
 // Release ends the lease of a step, identified by its operation ([Visit.Operation]), without its holder, and returns the
-// run. The step is due again at once and does not count an attempt; if a cancellation of the run was requested, the run
+// run. The step is due again at once and does not count an attempt, unlike a released operation of a lifecycle, which
+// ends; if a cancellation of the run was requested, the run
 // is cancelled. The holder can write nothing more; its code may still run until it notices. If the outcome of an effect
 // is unknown, nothing is changed and the error is [holdfast.ErrEffectUnresolved]; if the step is not leased, it is
 // [holdfast.ErrConflict]. The audit records the reason.

@@ -158,7 +158,8 @@ type Visit struct {
 	StartedAt, FinishedAt time.Time
 }
 
-// ListSteps iterates over the visits of a run's steps, in the order in which they were visited.
+// ListSteps iterates over the visits of a run's steps, in the order in which they were visited. If the run does not
+// exist, the error is [holdfast.ErrNotFound].
 func ListSteps(ctx context.Context, d holdfast.Doer, id string) iter.Seq2[Visit, error] {
 	return store.Seq(func(after runengine.Step, limit int) ([]runengine.Step, error) {
 		return runengine.Steps(ctx, store.DoerOf(d), id, after.N, limit)
@@ -170,7 +171,7 @@ func visit(id string, s runengine.Step) Visit {
 }
 
 // Await waits until a run has ended and returns it. If ctx ends first, Await returns the error from ctx, and the run as it
-// last read it, or the zero Run if it has not read the run.
+// last read it, or the zero Run if it has not read the run. If the run does not exist, the error is [holdfast.ErrNotFound].
 func Await(ctx context.Context, e *holdfast.Engine, id string) (Run, error) {
 	if r, ok, err := awaitServed(ctx, e, id); ok {
 		return r, err

@@ -74,7 +74,12 @@ func ExpectVersion(version int64) Option {
 }
 
 func expect(version int64) Option {
-	return Option{func(s *settings) { s.expected, s.bad = &version, nil }}
+	return Option{func(s *settings) {
+		if s.expected != nil && *s.expected != version && s.bad == nil {
+			s.bad = fault.New(fault.Validation, "ExpectVersion, Absent and Present exclude each other: pass only one of them, once")
+		}
+		s.expected = &version
+	}}
 }
 
 // Absent applies changes only if the scope does not exist; otherwise the change returns

@@ -73,10 +73,15 @@ func (s Scope[T]) Get(ctx context.Context) (Snapshot[T], error) {
 // other writers are faster in every attempt, the error is [holdfast.ErrConcurrency]. Fields that T does not have stay
 // unchanged, and so does everything that f did not touch.
 //
+// A state is a JSON object of at most 1 MiB; otherwise the error is [holdfast.ErrPayloadTooLarge].
+//
 // f may be slow and call other systems, but must not change the same scope: with the context that f gets, such a change
 // returns [holdfast.ErrReentrant]. That context ends when the budget is spent. A panic in f continues in the caller, as
 // a [PanicError] (inside a transaction unchanged), and does not affect the next caller in the queue.
 func (s Scope[T]) Atomic(ctx context.Context, f func(context.Context, T) (T, error)) (Snapshot[T], error) {
+	if f == nil {
+		return Snapshot[T]{}, fault.New(fault.Validation, "the function of Atomic is nil: pass one")
+	}
 	return typed[T](s.handle.atomic(ctx, func(ctx context.Context, state []byte) ([]byte, error) { return mutate(ctx, state, f) }))
 }
 

@@ -274,9 +274,17 @@ func TestTransactionsInTheLine(t *testing.T) {
 		e.isNone("late")
 		_, err := e.raw("late").Inc(e.ctx, "n", 1)
 		e.ok(err)
-		e.refused(scope.Update(e.ctx, e.hf, "", "u", nil), fault.Validation)
+		nothing := func(context.Context, holdfast.Tx) error { return nil }
+		e.refused(scope.Update(e.ctx, e.hf, "", "u", nothing), fault.Validation)
+		e.refused(scope.Update(e.ctx, e.hf, "thing", "u", nil), fault.Validation)
+		_, err = e.raw("late").Atomic(e.ctx, nil)
+		e.refused(err, fault.Validation)
+		for _, both := range [][]scope.Option{{scope.Absent(), scope.Present()}, {scope.ExpectVersion(-1), scope.Absent()}, {scope.ExpectVersion(1), scope.ExpectVersion(2)}} {
+			_, err = e.raw("late", both...).Inc(e.ctx, "n", 1)
+			e.refused(err, fault.Validation)
+		}
 		for _, o := range []scope.Option{scope.ExpectVersion(0), scope.Absent(), scope.TTL(time.Hour), scope.MaxAttempts(1), scope.By("ann")} {
-			e.refused(scope.Update(e.ctx, e.hf, "thing", "u", nil, o), fault.Validation)
+			e.refused(scope.Update(e.ctx, e.hf, "thing", "u", nothing, o), fault.Validation)
 		}
 	}, "sqlite", "postgres")
 }

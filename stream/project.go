@@ -55,7 +55,8 @@ type Progress struct {
 	Handled, Events int64
 }
 
-// GetProgress returns the progress of the projection in the context's workspace.
+// GetProgress returns the progress of the projection in the context's workspace. If the projection is not registered
+// there, the error is [holdfast.ErrNotFound].
 func (p *Projection) GetProgress(ctx context.Context, d holdfast.Doer) (Progress, error) {
 	return GetProgress(ctx, d, p.name)
 }

@@ -41,8 +41,8 @@ type Options struct {
 	// SkipOnError skips an event that has failed permanently, instead of blocking its stream. The
 	// skip is recorded.
 	SkipOnError bool
-	// Lease is how long the lease on a stream lasts without renewal; 0 means 10 seconds. A body may
-	// take longer, because its lease is renewed.
+	// Lease is how long the lease on a stream lasts without renewal, from a millisecond to 24 hours; 0 means 10
+	// seconds. A body may take longer, because its lease is renewed.
 	Lease time.Duration
 	// Timeout limits the time that a body may take for one event; 0 means 15 minutes. A body that exceeds it counts as a
 	// crash (MaxCrashes), not as a failed attempt.

@@ -11,8 +11,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
-// PositionFilter selects positions of reactions. The zero value selects every stream of every reaction in
-// the workspace, including the after-effects of lifecycles ($after:<lifecycle>:<handler>) and
+// PositionFilter selects positions of reactions. In a list, the zero value selects every stream of every reaction in
+// the workspace; a repair names its reaction in an argument, and the filter selects among that reaction's streams. This includes the after-effects of lifecycles ($after:<lifecycle>:<handler>) and
 // webhooks ($hook:<id>).
 type PositionFilter struct {
 	Reaction string   // "" for every reaction
@@ -89,7 +89,7 @@ func By(actor string) ActorOption { return ActorOption{actor} }
 
 // Unblock lets a blocked reaction continue at the event where it stopped, on the streams that the filter selects. The
 // reaction "*" is every reaction, after-effect and webhook; an empty name is [holdfast.ErrValidation], and
-// so is a filter with Blocked false.
+// so is a filter with Blocked false, or with the name of another reaction.
 func Unblock(ctx context.Context, d holdfast.Doer, reaction string, f PositionFilter, o ...ActorOption) (RepairResult, error) {
 	return repair(ctx, d, "unblock", reaction, f, o)
 }

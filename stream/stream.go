@@ -61,7 +61,8 @@ type Event struct {
 
 // Append adds events to a stream, all or none, and returns its last version. If the stream is not
 // at the expected version, nothing is written, and the error is [holdfast.ErrConcurrency] with the fields
-// expectedVersion and lastVersion.
+// expectedVersion and lastVersion. An append has 1 to 1,000 events, with at most 4 MiB of data together; otherwise the
+// error is [holdfast.ErrValidation] or [holdfast.ErrPayloadTooLarge].
 func Append(ctx context.Context, d holdfast.Doer, stream string, expected Version, all ...Event) (Version, error) {
 	a := events.AppendArgs{Stream: stream}
 	if expected != Any {

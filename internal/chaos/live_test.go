@@ -39,7 +39,7 @@ func TestLiveOutlivesKills(t *testing.T) {
 			}
 		}
 		messages, last := 0, -1
-		for m, err := range watching.Live(ctx, "", "streams") {
+		for m, err := range watching.FollowLive(ctx, "", "streams") {
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -31,7 +31,7 @@ func (c *watchCommand) Run(ctx context.Context, to *target) error {
 		}
 		return d.showLive(m)
 	}
-	return untilCancelled(ctx, d.Live(ctx, c.Since, c.Topics...), d.showLive)
+	return untilCancelled(ctx, d.FollowLive(ctx, c.Since, c.Topics...), d.showLive)
 }
 
 // showLive shows each change and each state of a message on one line.

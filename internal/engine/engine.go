@@ -121,6 +121,9 @@ func (e *Engine) Update(ctx context.Context, f func(context.Context, *store.Tx) 
 
 // Update is [Engine.Update] for functions on any transaction type that *store.Tx implements.
 func Update[T any](ctx context.Context, e *Engine, f func(context.Context, T) error) error {
+	if f == nil {
+		return fault.New(fault.Validation, "the function is nil: pass one")
+	}
 	if err := e.outside(ctx); err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"os"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -30,6 +31,9 @@ const sweepEvery = 10 * time.Second
 func (e *Engine) Run(ctx context.Context) error {
 	if err := e.outside(ctx); err != nil {
 		return err
+	}
+	if slices.ContainsFunc(e.loops, func(f func(context.Context)) bool { return f == nil }) {
+		return fault.New(fault.Validation, "a background loop is nil: pass a function to Engine.Background")
 	}
 	if !e.running.CompareAndSwap(false, true) {
 		return fault.New(fault.Conflict, "the engine is already running: call Run only once")
