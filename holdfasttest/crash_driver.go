@@ -103,7 +103,7 @@ func (d *crashDriver) run() {
 		for _, w := range workers {
 			w.keep = true
 		}
-		all = append(all, d.cases(workers, d.sample(pairs(one), testlevel.Pick(testlevel.Share(3), 40, 0)))...)
+		all = append(all, d.cases(workers, d.sample(pairs(one), testlevel.Pick(testlevel.Share(3), 12, 0)))...)
 	}
 	d.report(all)
 	took := clock.Since(begun)
@@ -129,7 +129,7 @@ func split(all [][]crash.Strike, points []crash.Point) (calls, others [][]crash.
 // long as on SQLite.
 func (d *crashDriver) mostSingles() int {
 	if d.slow {
-		return testlevel.Pick(testlevel.Share(3), 25, 0)
+		return testlevel.Pick(testlevel.Share(3), 12, 0)
 	}
 	return testlevel.Pick(testlevel.Share(10), 0, 0)
 }

@@ -34,7 +34,7 @@ func TestConfigChangesStrandNobody(t *testing.T) {
 		}
 		m.now = m.invent(thingConfig{})
 		d.want(d.ask("PUT", "lifecycles/thing", m.now.text(), nil), 201, "")
-		changes := testlevel.Pick(40, 600, 600)
+		changes := testlevel.Pick(40, 200, 600)
 		for i := range changes {
 			for range 1 + m.r.IntN(5) {
 				m.act(true)

@@ -67,7 +67,7 @@ func all[T any](d *testAPI, path string) (items []T) {
 func TestRacesAreWhatTheCallersCounted(t *testing.T) {
 	onTwoNodes(t, func(t *testing.T, c *contest) {
 		const callers = 8
-		rounds := testlevel.Pick(8, 50, 50)
+		rounds := testlevel.Pick(8, 20, 50)
 		type told struct {
 			won   string
 			codes map[string]fault.Code // by request id

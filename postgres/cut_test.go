@@ -23,7 +23,7 @@ import (
 // one, and sixteen at once whose commands share statements.
 func TestCallsThroughACutConnectionAgree(t *testing.T) {
 	t.Parallel()
-	t.Run("single", func(t *testing.T) { t.Parallel(); cutCalls(t, 1, testlevel.Pick(24, 300, 3000)) })
+	t.Run("single", func(t *testing.T) { t.Parallel(); cutCalls(t, 1, testlevel.Pick(24, 150, 3000)) })
 	t.Run("grouped", func(t *testing.T) { t.Parallel(); cutCalls(t, 16, testlevel.Pick(96, 320, 3200)) })
 }
 

@@ -69,7 +69,11 @@ func TestNothingRuns(t *testing.T) {
 			p.Press("Escape")
 			p.Wait(`!document.querySelector("dialog[open]")`, time.Minute)
 		}
-		for _, page := range w.pages {
+		half := strings.Count(t.Name(), "postgres") // each page on one of the databases: how it looks does not depend on them
+		for i, page := range w.pages {
+			if i%2 != half {
+				continue
+			}
 			for _, v := range views {
 				p.SetView(v)
 				p.Navigate(w.url + page)

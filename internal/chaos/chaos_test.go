@@ -27,7 +27,7 @@ import (
 )
 
 // operations is the number of operations to submit.
-var operations = flag.Int("operations", testlevel.Pick(0, 200, 5000), "number of operations to submit")
+var operations = flag.Int("operations", testlevel.Pick(0, 100, 5000), "number of operations to submit")
 
 func TestMain(m *testing.M) {
 	if text := os.Getenv(specVar); text != "" {

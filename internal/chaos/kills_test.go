@@ -17,7 +17,7 @@ import (
 const twoSteps = `{"name":"two","version":"1","steps":[{"name":"a","type":"task","handler":"Step"},{"name":"b","type":"task","handler":"Step"}]}`
 
 // killing is the number of runs, and the number of kills of the server.
-var killing = testlevel.Pick([2]int{8, 2}, [2]int{150, 20}, [2]int{400, 40})
+var killing = testlevel.Pick([2]int{8, 2}, [2]int{50, 8}, [2]int{400, 40})
 
 // TestTheServerIsKilledWhileWorkersClaim verifies that all runs complete although the server is
 // killed repeatedly while workers claim steps, and responses are lost. No worker crashes, so no

@@ -32,7 +32,7 @@ func TestRacesAreWhatCallersCounted(t *testing.T) {
 	eachDatabase(t, func(t *testing.T, db string) {
 		r := newRig(t, binary, db, 2, "100ms", "--allow-private", "127.0.0.0/8", "--secret-key", strings.Repeat("ab", 32))
 		c := &contest{rig: r, told: make(map[string]map[string]string)}
-		c.run(t.Context(), testlevel.Pick(4, 50, 50))
+		c.run(t.Context(), testlevel.Pick(4, 15, 50))
 	})
 }
 

@@ -26,7 +26,7 @@ import (
 )
 
 // ownRounds is the number of rounds on PostgreSQL and on SQLite.
-var ownRounds = testlevel.Pick([2]int{3, 2}, [2]int{200, 20}, [2]int{1000, 200})
+var ownRounds = testlevel.Pick([2]int{3, 2}, [2]int{40, 8}, [2]int{200, 20})
 
 // ownCallers is the number of concurrent callers in a round.
 const ownCallers = 64

@@ -235,7 +235,7 @@ func TestOneOfTwoCreatesWins(t *testing.T) {
 			t.Parallel()
 			at := db(t)
 			engines := []*holdfast.Engine{holdfasttest.OpenOn(t, database(at)), holdfasttest.OpenOn(t, database(at))}
-			for round := range testlevel.Pick(20, 300, 5000) {
+			for round := range testlevel.Pick(20, 120, 5000) {
 				name := fmt.Sprint("new-", round)
 				won, lost := holdfasttest.Race(t, 2, func(i int) error {
 					_, err := stream.Append(context.Background(), engines[i], name, stream.None, stream.Event{Name: fmt.Sprint(i)})

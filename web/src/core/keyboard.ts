@@ -20,7 +20,8 @@ export function bound(): { key: string; what: string }[] {
   return [...seen].map(([key, what]) => ({ key, what }));
 }
 
-const typing = (e: Event) => (e.target as HTMLElement).closest?.("input:not([type=checkbox]):not([type=radio]):not([type=range]), textarea, select, [contenteditable]");
+// A dialog that has just closed keeps the focus until the next frame: its fields take no keys then.
+const typing = (e: Event) => { const at = e.target as HTMLElement; return !at.closest?.("dialog:not([open])") && at.closest?.("input:not([type=checkbox]):not([type=radio]):not([type=range]), textarea, select, [contenteditable]"); };
 
 addEventListener("keydown", e => {
   if (e.defaultPrevented || e.altKey) return;
