@@ -149,6 +149,7 @@ func onceEmpty(t *testing.T, wanted func(name string) bool, f func(*testing.T, *
 // TestPagesOfACheckCostTheSame verifies that every page of a check reads as much as the first one did in a database of an
 // eighth of the size: with plans made before the tables grew, and with plans made for current statistics.
 func TestPagesOfACheckCostTheSame(t *testing.T) {
+	testlevel.OneGoroutine(t)
 	t.Parallel()
 	check := func(name string) bool { return strings.HasPrefix(name, "check.") }
 	onceEmpty(t, check, func(t *testing.T, conn *pgx.Conn) {
@@ -246,6 +247,7 @@ INSERT INTO holdfast.batch (shard, workspace, id, wallet, handler, status, paral
 // that is due later, and no more in one workspace if there is much work that is due in another: with plans made before the
 // tables grew, and with plans made for current statistics.
 func TestAPollDoesNotWalkOverWhatIsNotDue(t *testing.T) {
+	testlevel.OneGoroutine(t)
 	t.Parallel()
 	poll := func(name string) bool {
 		return slices.ContainsFunc(polls, func(p poll) bool { return p.name == name })

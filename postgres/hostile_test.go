@@ -21,6 +21,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/testlevel"
 	"github.com/holdfast-go/holdfast/postgres"
 )
 
@@ -181,6 +182,7 @@ func ownTables(t *testing.T, conn *pgx.Conn) (all []store.Table) {
 // sessions have the program's search_path; and that no statement would call any: in none of its
 // forms, not on a table of the user's own, and not in a Go file.
 func TestNothingThatOthersDefineIsCalled(t *testing.T) {
+	testlevel.OneGoroutine(t)
 	t.Parallel()
 	url := fresh(t)
 	clean, hostile := connect(t, as(t, url, "", "", "search_path=pg_catalog")), as(t, url, "", "", "search_path="+hostilePath)

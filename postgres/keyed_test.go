@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/testlevel"
 	"github.com/holdfast-go/holdfast/postgres"
 )
 
@@ -17,6 +18,7 @@ import (
 // A statement that reads a range has a case in planned, which shows that it reads few rows of many,
 // or a reason in walks.
 func TestEveryStatementGoesByItsKeys(t *testing.T) {
+	testlevel.OneGoroutine(t)
 	t.Parallel()
 	conn, texts := planner(t, prepared(t)), statements(t)
 	unknown(t, conn)

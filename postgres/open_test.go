@@ -271,6 +271,7 @@ func TestAStandbyIsRefused(t *testing.T) {
 // relies on, that every statement can be parsed against it, and that a schema without one of its
 // columns has another shape.
 func TestTheShapeOfASchema(t *testing.T) {
+	testlevel.OneGoroutine(t)
 	t.Parallel()
 	url := fresh(t)
 	conn := connect(t, url)

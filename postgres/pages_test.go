@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/holdfast-go/holdfast/batch"
+	"github.com/holdfast-go/holdfast/internal/testlevel"
 	"github.com/holdfast-go/holdfast/postgres"
 )
 
@@ -16,6 +17,7 @@ import (
 // number of rows whether the batch is empty or large: with the plan that was made when the tables
 // were, and were known to be, empty, and that was not made again.
 func TestPagesOfABatchCostTheSame(t *testing.T) {
+	testlevel.OneGoroutine(t)
 	t.Parallel()
 	url := prepared(t)
 	hf, conn := openEngine(t, postgres.URL(url)), planner(t, url)

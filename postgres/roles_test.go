@@ -19,6 +19,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/streamclose"
 	"github.com/holdfast-go/holdfast/internal/testkit"
+	"github.com/holdfast-go/holdfast/internal/testlevel"
 	"github.com/holdfast-go/holdfast/postgres"
 	"github.com/holdfast-go/holdfast/stream"
 )
@@ -273,6 +274,7 @@ func TestAMissingGrantIsNamed(t *testing.T) {
 // server plans each under the role, which checks its privileges. Shifting the database's time is
 // for tests only, and is not granted.
 func TestTheRuntimeRoleHasTheRightsOfEveryVerb(t *testing.T) {
+	testlevel.OneGoroutine(t)
 	t.Parallel()
 	url := fresh(t)
 	app := newRole(t, url, "LOGIN")

@@ -13,6 +13,7 @@ import (
 
 	"github.com/andybalholm/brotli"
 	"github.com/evanw/esbuild/pkg/api"
+	"github.com/holdfast-go/holdfast/internal/testlevel"
 )
 
 var writeDist = flag.Bool("write-dist", false, "write the built dashboard into dist")
@@ -96,6 +97,7 @@ func licenses() ([]byte, error) {
 
 // TestDistIsBuilt verifies that dist is what the sources build to, byte by byte.
 func TestDistIsBuilt(t *testing.T) {
+	testlevel.OneGoroutine(t)
 	want := build(t)
 	if *writeDist {
 		write(t, want)

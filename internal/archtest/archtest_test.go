@@ -7,6 +7,8 @@ import (
 	"sync"
 	"testing"
 	"testing/fstest"
+
+	"github.com/holdfast-go/holdfast/internal/testlevel"
 )
 
 var module = sync.OnceValues(func() (*Module, error) { return ReadModule(os.DirFS("../..")) })
@@ -33,6 +35,7 @@ func TestHiddenNames(t *testing.T)  { report(t, HiddenNames(thisModule(t)), nil)
 // A rule about a deleted package protects nothing, and would apply to a new package of the
 // same name.
 func TestRulesAreAboutPackagesThatExist(t *testing.T) {
+	testlevel.OneGoroutine(t)
 	all := slices.Clone(mayAskTime)
 	for _, r := range Rules {
 		all = append(append(all, r.Pkg), r.May...)
@@ -58,6 +61,7 @@ func absent(m *Module, patterns []string) []string {
 }
 
 func TestBenchArrows(t *testing.T) {
+	testlevel.OneGoroutine(t)
 	m, err := ReadModule(os.DirFS("../../bench"))
 	if err != nil {
 		t.Fatal(err)
@@ -67,6 +71,7 @@ func TestBenchArrows(t *testing.T) {
 
 // The table is consistent, and the main design rules hold in it.
 func TestRules(t *testing.T) {
+	testlevel.OneGoroutine(t)
 	seen := make(map[string]bool)
 	for _, r := range Rules {
 		if seen[r.Pkg] {
@@ -130,6 +135,7 @@ func importing(paths ...string) string {
 }
 
 func TestPlantedArrows(t *testing.T) {
+	testlevel.OneGoroutine(t)
 	for file, c := range map[string]struct{ imports, want string }{
 		"cmd/holdfast/main.go":     {"example.org/h/httpapi", "cmd/holdfast may not import httpapi"},
 		"stream/a.go":              {"example.org/h/batch", "stream may not import batch"},
@@ -155,6 +161,7 @@ func TestPlantedArrows(t *testing.T) {
 }
 
 func TestPlantedConfinements(t *testing.T) {
+	testlevel.OneGoroutine(t)
 	for file, c := range map[string]struct{ imports, want string }{
 		"run/a.go":                {"testing", "run may not import testing"},
 		"internal/wake/a.go":      {"testing/fstest", "internal/wake may not import testing/fstest"},
@@ -174,6 +181,7 @@ func TestPlantedConfinements(t *testing.T) {
 }
 
 func TestPlantedTimes(t *testing.T) {
+	testlevel.OneGoroutine(t)
 	m := planted(t, map[string]string{
 		"internal/clock/a.go": "import \"time\"\nvar _ = time.Now()\n",
 		"run/a_test.go":       "import \"time\"\nvar _ = time.Now()\n",
@@ -184,6 +192,7 @@ func TestPlantedTimes(t *testing.T) {
 }
 
 func TestPlantedSleeps(t *testing.T) {
+	testlevel.OneGoroutine(t)
 	sleep := "func f() { time.Sleep(1) }\n"
 	m := planted(t, map[string]string{
 		"run/a.go":                "import \"time\"\n" + sleep,
@@ -196,12 +205,14 @@ func TestPlantedSleeps(t *testing.T) {
 }
 
 func TestPlantedDotImport(t *testing.T) {
+	testlevel.OneGoroutine(t)
 	m := planted(t, map[string]string{"run/a.go": "import . \"time\"\nvar _ = Now()\n"})
 	wantOne(t, HiddenNames(m), "run/a.go", "time is imported with a dot")
 }
 
 // Correct imports are accepted, and files outside the module are not read.
 func TestGoodArrows(t *testing.T) {
+	testlevel.OneGoroutine(t)
 	m := planted(t, map[string]string{
 		"cmd/holdfast/main.go":         importing("os", "example.org/h/internal/cli"),
 		"internal/cli/a.go":            importing("example.org/h", "example.org/h/postgres", "example.org/h/internal/cli/tables", "github.com/alecthomas/kong"),
@@ -231,6 +242,7 @@ func wantOne(t *testing.T, found []Violation, file, want string) {
 // TestThePublicAPINamesNoInternalType verifies that the public packages expose no type of an
 // internal package.
 func TestThePublicAPINamesNoInternalType(t *testing.T) {
+	testlevel.OneGoroutine(t)
 	found, err := PublicTypes("../..")
 	if err != nil {
 		t.Fatal(err)

@@ -9,11 +9,14 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/holdfast-go/holdfast/internal/testlevel"
 )
 
 // TestDocCommentsNameWhatExists verifies that a doc comment begins with the name that it documents, and that a link in
 // a comment leads somewhere: after a rename, both are easily left behind.
 func TestDocCommentsNameWhatExists(t *testing.T) {
+	testlevel.OneGoroutine(t)
 	for _, v := range docViolations(thisModule(t)) {
 		t.Error(v)
 	}
@@ -21,6 +24,7 @@ func TestDocCommentsNameWhatExists(t *testing.T) {
 
 // Each planted file breaks the rule once.
 func TestPlantedDocComments(t *testing.T) {
+	testlevel.OneGoroutine(t)
 	for name, text := range map[string]string{
 		"another function":    "// Close opens it.\nfunc Open() {}\n",
 		"another type":        "// A Door is one.\ntype T struct{}\n",

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+
+	"github.com/holdfast-go/holdfast/internal/testlevel"
 )
 
 // moduleRoot returns the folder of go.mod.
@@ -68,18 +70,21 @@ func report(t *testing.T, found []Violation, err error) {
 }
 
 func TestNoPathsOfThisMachine(t *testing.T) {
+	testlevel.OneGoroutine(t)
 	dir := moduleRoot(t)
 	found, err := MachinePaths(os.DirFS(dir), projectFiles(t, dir), filepath.Dir(dir))
 	report(t, found, err)
 }
 
 func TestNothingLeftUnfinished(t *testing.T) {
+	testlevel.OneGoroutine(t)
 	dir := moduleRoot(t)
 	found, err := Unfinished(os.DirFS(dir), projectFiles(t, dir))
 	report(t, found, err)
 }
 
 func TestGuaranteesNameTestsThatExist(t *testing.T) {
+	testlevel.OneGoroutine(t)
 	const name = "docs/guarantees.md"
 	dir := moduleRoot(t)
 	doc, err := fs.ReadFile(os.DirFS(dir), name)
@@ -91,6 +96,7 @@ func TestGuaranteesNameTestsThatExist(t *testing.T) {
 }
 
 func TestDependenciesAreExplained(t *testing.T) {
+	testlevel.OneGoroutine(t)
 	dir := os.DirFS(moduleRoot(t))
 	doc, err := fs.ReadFile(dir, "docs/dependencies.md")
 	if err != nil {
@@ -102,12 +108,14 @@ func TestDependenciesAreExplained(t *testing.T) {
 
 // Verifies that every public package has an example that is run, and that a document links to each example.
 func TestEveryPackageHasAnExample(t *testing.T) {
+	testlevel.OneGoroutine(t)
 	dir := moduleRoot(t)
 	found, err := PackageExamples(os.DirFS(dir), projectFiles(t, dir))
 	report(t, found, err)
 }
 
 func TestPlantedExamples(t *testing.T) {
+	testlevel.OneGoroutine(t)
 	text := func(s string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(s)} }
 	fsys := fstest.MapFS{
 		"README.md":           text("[a](a/example_test.go)"),
@@ -139,6 +147,7 @@ func TestPlantedExamples(t *testing.T) {
 }
 
 func TestPlantedPaths(t *testing.T) {
+	testlevel.OneGoroutine(t)
 	files := fstest.MapFS{
 		"README.md":   {Data: []byte("fine\nsee /home/ada/src/holdfast/docs\n")},
 		"start.sh":    {Data: []byte("cd \"/home/ada/src/other\"")},
@@ -153,6 +162,7 @@ func TestPlantedPaths(t *testing.T) {
 }
 
 func TestPlantedUnfinished(t *testing.T) {
+	testlevel.OneGoroutine(t)
 	later, fix := "TO"+"DO", "FIX"+"ME"
 	files := fstest.MapFS{
 		"a.go":          {Data: []byte("package a\n\n// " + later + ": the rest\nvar ctx = context." + later + "()\n")},
@@ -165,6 +175,7 @@ func TestPlantedUnfinished(t *testing.T) {
 }
 
 func TestPlantedGuarantees(t *testing.T) {
+	testlevel.OneGoroutine(t)
 	files := fstest.MapFS{
 		"a/a_test.go":              {Data: []byte("package a\nfunc TestHere(t *testing.T) {}\nfunc FuzzHere(f *testing.F) {}\nfunc (s suite) TestMethod() {}\n")},
 		"internal/storetest/do.go": {Data: []byte("package storetest\nfunc TestStore(t *testing.T) {}\n")},
@@ -176,6 +187,7 @@ func TestPlantedGuarantees(t *testing.T) {
 }
 
 func TestPlantedDependencies(t *testing.T) {
+	testlevel.OneGoroutine(t)
 	gomod := `module example.org/x
 
 require github.com/one/lone v1.0.0

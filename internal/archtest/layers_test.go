@@ -13,6 +13,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/holdfast-go/holdfast/internal/testlevel"
 )
 
 // layers lists the files of the largest packages, the lowest layer first: a file calls the files
@@ -51,6 +53,7 @@ var layers = map[string][]string{
 const mostUpward = 0.2
 
 func TestFilesStandInLayers(t *testing.T) {
+	testlevel.OneGoroutine(t)
 	m := thisModule(t)
 	exports, err := exportsOf("../..", "./internal/lifecycleengine", "./internal/runengine")
 	if err != nil {
@@ -145,6 +148,7 @@ func upward(calls []fileCall, files []string) (found []string) {
 }
 
 func TestPlantedUpwardCalls(t *testing.T) {
+	testlevel.OneGoroutine(t)
 	m := planted(t, map[string]string{
 		"p/low.go":  "type low struct{}\nfunc (low) one() { high() }\nfunc two() {}\nfunc three() { two() }\n",
 		"p/high.go": "func high() { low{}.one(); var f = two; f() }\n",

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/holdfast-go/holdfast/internal/testlevel"
 )
 
 // The rule of docs/monitoring.md: an attribute has the same name in every log line, one of those in its table.
@@ -32,6 +34,7 @@ func logAttributes(t *testing.T) map[string]bool {
 }
 
 func TestLogLinesUseOneVocabulary(t *testing.T) {
+	testlevel.OneGoroutine(t)
 	listed, used := logAttributes(t), make(map[string]bool)
 	for _, v := range logViolations(thisModule(t), listed, used) {
 		t.Error(v)
@@ -48,6 +51,7 @@ func TestLogLinesUseOneVocabulary(t *testing.T) {
 
 // Each planted line breaks the rule once.
 func TestPlantedAttributesAreFound(t *testing.T) {
+	testlevel.OneGoroutine(t)
 	for name, text := range map[string]string{
 		"a pair":          `func f(log *slog.Logger) { log.Warn("x", "run", 1, "runID", 2) }`,
 		"a field's pair":  `func f(w struct{ Log *slog.Logger }) { w.Log.Error("x", "err", 1) }`,

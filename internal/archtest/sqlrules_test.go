@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/internal/store"
 	_ "github.com/holdfast-go/holdfast/internal/storetest/everyverb"
+	"github.com/holdfast-go/holdfast/internal/testlevel"
 	"github.com/holdfast-go/holdfast/postgres"
 	"github.com/holdfast-go/holdfast/sqlite"
 )
@@ -31,6 +32,7 @@ func texts(t *testing.T) map[Dialect]store.Texts {
 }
 
 func TestSQL(t *testing.T) {
+	testlevel.OneGoroutine(t)
 	for d, texts := range texts(t) {
 		report(t, SQL(d, texts), nil)
 		if len(texts) < len(store.Decls())-1 { // one verb shares the statement of another
@@ -40,6 +42,7 @@ func TestSQL(t *testing.T) {
 }
 
 func TestMigrations(t *testing.T) {
+	testlevel.OneGoroutine(t)
 	dir := os.DirFS(moduleRoot(t))
 	found, read, err := Migrations(dir)
 	report(t, found, err)
@@ -50,6 +53,7 @@ func TestMigrations(t *testing.T) {
 
 // docs/architecture.md lists every table with its key, and no other table.
 func TestTheDocumentHasEveryTable(t *testing.T) {
+	testlevel.OneGoroutine(t)
 	dir := os.DirFS(moduleRoot(t))
 	tables := map[string]string{"migration": "number"} // created by the adapters, not by a migration
 	for d, folder := range map[Dialect]string{SQLite: "sqlite", Postgres: "postgres"} {
@@ -95,12 +99,14 @@ func readText(t *testing.T, dir fs.FS, name string) string {
 }
 
 func TestSameVerbs(t *testing.T) {
+	testlevel.OneGoroutine(t)
 	all := texts(t)
 	report(t, SameVerbs(all[SQLite], all[Postgres]), nil)
 }
 
 // SQL files have no positional arguments, not even in comments.
 func TestSQLFilesUseNames(t *testing.T) {
+	testlevel.OneGoroutine(t)
 	dir := os.DirFS(moduleRoot(t))
 	names := append(glob(t, dir, "*/sql/*/*.sql"), glob(t, dir, "internal/sharedsql/sql/*/*.sql")...)
 	for _, name := range names {
@@ -206,6 +212,7 @@ CREATE INDEX holdfast_stream_head ON holdfast_stream (shard, head);
 }
 
 func TestGoodSQL(t *testing.T) {
+	testlevel.OneGoroutine(t)
 	for d, src := range good {
 		report(t, CheckStatements(d, d.folder()+"/sql/good.sql", src), nil)
 	}
@@ -217,6 +224,7 @@ func TestGoodSQL(t *testing.T) {
 // Removing any predicate on shard or workspace from a good statement is a violation. (cur is a
 // CTE and needs none.)
 func TestEveryPredicateIsNeeded(t *testing.T) {
+	testlevel.OneGoroutine(t)
 	for d, src := range good {
 		tokens, err := tokenize(src)
 		if err != nil {
@@ -254,6 +262,7 @@ func predicates(tokens []sqlToken) []predicate {
 }
 
 func TestPlantedStatements(t *testing.T) {
+	testlevel.OneGoroutine(t)
 	for _, c := range []struct {
 		name string
 		d    Dialect
@@ -332,12 +341,14 @@ func TestPlantedStatements(t *testing.T) {
 
 // Tables that are joined only with each other are not bound.
 func TestPlantedIsland(t *testing.T) {
+	testlevel.OneGoroutine(t)
 	src := "SELECT 1 FROM {schema}.a a\nJOIN {schema}.b b ON a.shard = b.shard AND a.workspace = b.workspace\nWHERE a.shard = $1"
 	wantPlaces(t, CheckStatements(Postgres, "x.sql", src), nil, "x.sql:1", "x.sql:2")
 }
 
 // Sections are checked separately: a predicate in one does not count for another.
 func TestPlantedSections(t *testing.T) {
+	testlevel.OneGoroutine(t)
 	src := strings.Replace(good[SQLite], "d.workspace = ?2", "d.stream = ?2", 1)
 	found := CheckStatements(SQLite, "sqlite/sql/x.sql", src)
 	wantOne(t, found, "sqlite/sql/x.sql", "section each: DELETE FROM holdfast_due AS d")
@@ -346,6 +357,7 @@ func TestPlantedSections(t *testing.T) {
 
 // A wide verb may leave one table untied, but tables joined to it must be tied.
 func TestPlantedWide(t *testing.T) {
+	testlevel.OneGoroutine(t)
 	Wide["planted"] = "for this test"
 	defer delete(Wide, "planted")
 	src := `SELECT 1 FROM {schema}.task t JOIN {schema}.run r ON r.shard = t.shard AND r.workspace = t.workspace WHERE t.due < {now}`
@@ -355,6 +367,7 @@ func TestPlantedWide(t *testing.T) {
 }
 
 func TestPlantedMigrations(t *testing.T) {
+	testlevel.OneGoroutine(t)
 	const columns = "shard smallint, workspace text, id uuid, name text, token text"
 	for _, c := range []struct {
 		name string
@@ -401,6 +414,7 @@ func TestPlantedMigrations(t *testing.T) {
 
 // An index may be in a later file than its table.
 func TestMigrationsAreReadTogether(t *testing.T) {
+	testlevel.OneGoroutine(t)
 	report(t, CheckMigrations(Postgres, map[string]string{
 		"0002.sql": `CREATE UNIQUE INDEX i ON {schema}.a (shard, id, n)`,
 		"0001.sql": `CREATE TABLE {schema}.a (shard int, id uuid, n int, PRIMARY KEY (shard, id))`,
@@ -408,6 +422,7 @@ func TestMigrationsAreReadTogether(t *testing.T) {
 }
 
 func TestPlantedFiles(t *testing.T) {
+	testlevel.OneGoroutine(t)
 	real := Wide
 	Wide = nil
 	t.Cleanup(func() { Wide = real })
@@ -433,6 +448,7 @@ func TestPlantedFiles(t *testing.T) {
 }
 
 func TestExceptionsGiveReasons(t *testing.T) {
+	testlevel.OneGoroutine(t)
 	for _, list := range []map[string]string{Excepted, Wide} {
 		for _, name := range slices.Sorted(maps.Keys(list)) {
 			if list[name] == "" {
@@ -443,6 +459,7 @@ func TestExceptionsGiveReasons(t *testing.T) {
 }
 
 func TestTokenize(t *testing.T) {
+	testlevel.OneGoroutine(t)
 	const src = "SELECT a.\"B\", 'it''s', E'\\'', $1::int, ?2, {now} -- end\n/* a /* b */ c */ $f$ x; $f$ arr[1:2]<=1.5"
 	tokens, err := tokenize(src)
 	if err != nil {

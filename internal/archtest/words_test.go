@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"unicode"
+
+	"github.com/holdfast-go/holdfast/internal/testlevel"
 )
 
 // The rule of CONTRIBUTING.md: names, errors, log lines and help texts use the words of docs/glossary.md.
@@ -30,6 +32,7 @@ var bannedPhrases = regexp.MustCompile(`(?i)\b(nobody|somebody|whoever|glance|ke
 var testSupport = map[string]bool{"internal/storetest": true, "internal/pgtest": true}
 
 func TestNamesUseTheGlossary(t *testing.T) {
+	testlevel.OneGoroutine(t)
 	for _, v := range wordViolations(thisModule(t)) {
 		t.Error(v)
 	}
@@ -37,6 +40,7 @@ func TestNamesUseTheGlossary(t *testing.T) {
 
 // TestHelpUsesTheGlossary checks the texts of the command line.
 func TestHelpUsesTheGlossary(t *testing.T) {
+	testlevel.OneGoroutine(t)
 	text, err := os.ReadFile("../cli/help.md")
 	if err != nil {
 		t.Fatal(err)
@@ -50,6 +54,7 @@ func TestHelpUsesTheGlossary(t *testing.T) {
 
 // Each planted file breaks the rule once.
 func TestPlantedWordsAreFound(t *testing.T) {
+	testlevel.OneGoroutine(t)
 	for name, text := range map[string]string{
 		"a function":          "// KeepRuns keeps.\nfunc KeepRuns() {}\n",
 		"a type":              "// Door is one.\ntype Door struct{}\n",

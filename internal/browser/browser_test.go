@@ -265,6 +265,7 @@ func TestLongTasks(t *testing.T) {
 
 // TestBusy verifies that the longest task is measured, and that waiting is no part of it.
 func TestBusy(t *testing.T) {
+	testlevel.OneGoroutine(t)
 	t.Parallel()
 	p, _, ok := page(t, "")
 	if !ok {

@@ -12,12 +12,14 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/demo"
+	"github.com/holdfast-go/holdfast/internal/testlevel"
 	"github.com/holdfast-go/holdfast/stream"
 )
 
 // TestDemoThatLiesFails runs the demo while something else records a charge and a mail. The
 // demo must fail with exit code 1 and report both.
 func TestDemoThatLiesFails(t *testing.T) {
+	testlevel.OneGoroutine(t)
 	t.Chdir(t.TempDir())
 	self, err := exec.LookPath("holdfast")
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/goccy/go-yaml"
 
 	"github.com/holdfast-go/holdfast/internal/inbox"
+	"github.com/holdfast-go/holdfast/internal/testlevel"
 )
 
 const runbooks = "../../docs/runbooks"
@@ -78,6 +79,7 @@ var command = regexp.MustCompile("(?m)(?:^|`)holdfast ([a-z][^`\n]*)")
 
 // TestRunbooksParse verifies that each page has the same sections, and that each command in it can be parsed.
 func TestRunbooksParse(t *testing.T) {
+	testlevel.OneGoroutine(t)
 	files, err := filepath.Glob(filepath.Join(runbooks, "*.md"))
 	if err != nil {
 		t.Fatal(err)

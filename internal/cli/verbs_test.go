@@ -16,10 +16,12 @@ import (
 
 	"github.com/holdfast-go/holdfast/client"
 	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/testlevel"
 )
 
 // Every command has examples in its help, and each example parses.
 func TestExamplesAreUnderstood(t *testing.T) {
+	testlevel.OneGoroutine(t)
 	t.Chdir(t.TempDir())
 	var g grammar
 	k, err := newProgram(nil, io.Discard, io.Discard).parser(&g)

@@ -3,6 +3,8 @@ package configdoc
 import (
 	"strings"
 	"testing"
+
+	"github.com/holdfast-go/holdfast/internal/testlevel"
 )
 
 var document = Document{What: "list", Needs: "a", Depth: "make it flatter", Levels: 9}
@@ -84,6 +86,7 @@ func TestLists(t *testing.T) {
 
 // TestADocumentOfManyValuesIsRefused verifies that a document that needs hundreds of times its size in memory is refused before it is parsed. Each text is nearly as long as allowed.
 func TestADocumentOfManyValuesIsRefused(t *testing.T) {
+	testlevel.OneGoroutine(t)
 	for _, part := range []string{"[],", "[[]],", "{},", "- - - -\n", "a: b\n", "? ", "&a ", "!t ", "*a ", "- ", "a,"} {
 		for _, form := range []string{"%", "[%]", "{a: [%]}", `{"a": [%]}`} {
 			r := NewReader(document)

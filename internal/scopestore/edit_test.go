@@ -172,6 +172,7 @@ var ids atomic.Int64
 // both databases return the same as Op.Apply: the state, the version, whether anything
 // changed, and the errors.
 func TestEditsAreThoseOfTheModel(t *testing.T) {
+	testlevel.OneGoroutine(t)
 	all := engines(t)
 	testlevel.Rapid()
 	rapid.Check(t, func(rt *rapid.T) {

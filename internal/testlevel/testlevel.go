@@ -114,14 +114,23 @@ func Pick[T any](test, check, crash T) T {
 	return [...]T{test, check, crash}[Current()]
 }
 
-// Share returns n or, at level [Test] with the race detector, a third of it. For cases that run
+// Share returns n or, at level [Test] with the race detector, a fifth of it. For cases that run
 // the same code in one goroutine, a few are enough to find races; without the race detector all
 // of them run.
 func Share(n int) int {
 	if raced && Current() == Test {
-		return (n + 2) / 3
+		return (n + 4) / 5
 	}
 	return n
+}
+
+// OneGoroutine skips the test at level [Test] with the race detector, which can find nothing in it: it has one goroutine, or
+// it reads files. Without the race detector it runs at every level. It is not for a test of [Databases], which needs both runs.
+func OneGoroutine(t testing.TB) {
+	t.Helper()
+	if raced && Current() == Test {
+		t.Skip("has one goroutine: runs without the race detector")
+	}
 }
 
 // Some returns a [Share] of all, chosen by the seed, in their order.

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/holdfast-go/holdfast/internal/testlevel"
 )
 
 // TestMore verifies that every test that depends on the level is found, directly or through
@@ -53,6 +55,7 @@ func TestMore(t *testing.T) {
 // TestMoreOfOurs verifies that known tests of this module that depend on the level are found,
 // with the slow packages first.
 func TestMoreOfOurs(t *testing.T) {
+	testlevel.OneGoroutine(t)
 	t.Chdir("../..")
 	o := options{packages: []string{"./..."}}
 	ordered, err := o.inOrder()
