@@ -251,7 +251,7 @@ type unanswered struct {
 	*engine.Engine
 	first, second sync.Once
 	committed     atomic.Bool
-	renewed       chan struct{} // closed by the first renewal after that
+	renewed       chan struct{} // closed by the first renewal that returns after that
 	respond       chan struct{}
 }
 
@@ -269,12 +269,11 @@ func (u *unanswered) Update(ctx context.Context, f func(context.Context, *store.
 }
 
 func (u *unanswered) Do(ctx context.Context, c store.Command) error {
-	late := u.committed.Load()
 	err := u.Engine.Do(ctx, c)
 	switch name := c.Decl().Name; {
 	case strings.HasPrefix(name, "reactions.ack"):
 		u.wait()
-	case late && name == "reactions.renew":
+	case name == "reactions.renew" && u.committed.Load(): // also if it began before: it may be the last one, which found that the lease had ended
 		u.second.Do(func() { close(u.renewed) })
 	}
 	return err
