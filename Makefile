@@ -8,7 +8,7 @@ PKGS    ?= ./...
 PGRUN    = $(GO) run ./internal/pgtest/pgrun --
 LEVEL    = $(GO) run ./internal/testrun -seed $(SEED) -level
 TESTRUN  = $(PGRUN) $(LEVEL)
-# The benchmarks are a module of their own, which is tested when all packages are.
+# The benchmarks are a module of their own, which is tested when all packages are, and not with the race detector.
 MODULES  = $(if $(filter ./...,$(PKGS)),bench)
 
 # The race detector needs cgo, so a C compiler: the one that go would take, else
@@ -29,7 +29,7 @@ test: fmt-check vet ## vet, format and every package on SQLite and PostgreSQL, i
 check: lint race long ## what a change must pass beside it: static analysis, the race detector, long tests
 
 race: c-compiler
-	$(RACE_ENV) $(PGRUN) sh -c '$(MODULES:%=$(LEVEL) test -race -C % &&) $(LEVEL) test -race -timeout 20m $(PKGS)'
+	$(RACE_ENV) $(PGRUN) $(LEVEL) test -race -timeout 20m $(PKGS)
 
 # What does more at level check than "make test" did. Without the race detector: most of
 # it is one goroutine that crashes, or processes.
@@ -52,8 +52,7 @@ cover: ## the share of lines that "make test" runs, and that "make check" runs
 	@for level in test check; do printf 'level %s: ' $$level; \
 	$(GO) tool cover -func=cover.$$level.out | tail -1; done
 
-lint: fmt-check tools ## format, vet of the benchmarks, staticcheck, known vulnerabilities
-	cd bench && $(GO) vet ./...
+lint: fmt-check tools ## format, staticcheck, known vulnerabilities
 
 tools:
 	$(GO) tool staticcheck ./...
