@@ -5,8 +5,10 @@ import { params, setParams } from "../core/router";
 
 /** Choice is a filter with a few values. */
 export function Choice({ name, label, options }: { name: string; label: string; options: (string | { value: string; label: string })[] }) {
-  return <select aria-label={label} value={params.value.get(name) ?? ""} onChange={e => setParams({ [name]: e.currentTarget.value })}>
+  const here = params.value.get(name) ?? "", known = !here || options.some(o => (typeof o === "string" ? o : o.value) === here);
+  return <select aria-label={label} value={here} onChange={e => setParams({ [name]: e.currentTarget.value })}>
     <option value="">{label}: all</option>
+    {!known && <option value={here}>{here}</option>}
     {options.map(o => { const v = typeof o === "string" ? { value: o, label: o.toLowerCase() } : o; return <option value={v.value} key={v.value}>{v.label}</option>; })}
   </select>;
 }
