@@ -3,6 +3,8 @@ package web_test
 import (
 	"context"
 	"io"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -88,7 +90,9 @@ func TestTheDemoMoves(t *testing.T) {
 		t.Logf("the repair was seen %v before the end of its time", left())
 		w.booked()
 		for _, p := range []*browser.Page{p, lifecycle, races} {
-			if problems := p.Problems(); len(problems) > 0 {
+			// The page of an entity asks for the operation that holds it: one that has ended meanwhile is not found.
+			problems := slices.DeleteFunc(p.Problems(), func(x string) bool { return strings.Contains(x, "404") && strings.Contains(x, "/operations/") })
+			if len(problems) > 0 {
 				t.Errorf("the browser reports %q", problems)
 			}
 		}
