@@ -36,7 +36,7 @@ func (c *contest) look() {
 	c.logIn(p, 0)
 	some := slices.Sorted(maps.Keys(c.told))
 	if len(some) > 6 {
-		some = append(some[:5], "late")
+		some = append(some[:4], "late", "stopped")
 	}
 	for _, id := range some {
 		want, won := map[string]int{}, 0

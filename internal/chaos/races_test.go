@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -26,7 +28,8 @@ const raceConfig = `{"workflow":"bill","owning_module":"billing","initial_status
 
 // TestRacesAreWhatCallersCounted verifies with two servers and eight callers, each with its own API key, that the races and the
 // timeline of each entity show one winner and every loser, with its actor, request, code and order, as the callers
-// counted them; and, for a holder that settles after its lease has ended, that the late holder is among the losers.
+// counted them. A holder that settles after its lease has ended, and a server that is stopped (SIGSTOP) past the end of
+// the lease that it holds, are among the losers.
 func TestRacesAreWhatCallersCounted(t *testing.T) {
 	binary := build(t)
 	eachDatabase(t, func(t *testing.T, db string) {
@@ -41,10 +44,14 @@ type contest struct {
 	*rig
 	admin   *client.Client
 	callers []*contestant
+	held    atomic.Pointer[heldCall] // the next call of the action waits
 
 	mu   sync.Mutex
 	told map[string]map[string]string // by entity and by actor and request: the code, "" for the winner
 }
+
+// heldCall is a call of the action that waits.
+type heldCall struct{ reached, free chan struct{} }
 
 // contestant is a caller with an API key of its own.
 type contestant struct {
@@ -87,7 +94,13 @@ func (c *contest) must(_ any, err error) {
 }
 
 func (c *contest) run(ctx context.Context, rounds int) {
-	action := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(`{}`)) }))
+	action := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if held := c.held.Swap(nil); held != nil {
+			close(held.reached)
+			<-held.free
+		}
+		_, _ = w.Write([]byte(`{}`))
+	}))
 	defer action.Close()
 	for i := range raceCallers {
 		c.callers = append(c.callers, c.contestant(i, c.holdfast("keys", "create", "--role", "operate", "--requester", "admin")))
@@ -110,6 +123,7 @@ func (c *contest) run(ctx context.Context, rounds int) {
 		all.Wait()
 	}
 	c.late(ctx)
+	c.stopped(ctx)
 	c.check(ctx)
 	c.look()
 }
@@ -121,24 +135,62 @@ func (c *contest) late(ctx context.Context) {
 	first, second := c.callers[0], c.callers[1]
 	claimed, err := first.ClaimStep(ctx, "bill", id, wire.NewClaim{StepKey: "close", Requester: "admin", LeaseMs: 300})
 	c.must(claimed, err)
+	c.closes(ctx, second, id)
+	first.request = "late"
+	_, err = first.SettleClaim(ctx, claimed.Claim.Token, wire.Settle{})
+	c.lost(first, id, err)
+}
+
+// stopped stops the server that holds a claim while the action runs, until another caller has closed the bill through
+// the other server.
+func (c *contest) stopped(ctx context.Context) {
+	id := "stopped"
+	c.must(c.admin.CreateEntity(ctx, "bill", wire.NewEntity{ID: &id}))
+	second, first := c.callers[0], c.callers[1]
+	held := &heldCall{reached: make(chan struct{}), free: make(chan struct{})}
+	c.held.Store(held)
+	first.request = "stopped"
+	answer := make(chan error, 1)
+	go func() {
+		_, err := first.FireStep(ctx, "bill", id, "close", wire.Fire{Requester: "admin"})
+		answer <- err
+	}()
+	<-held.reached
+	goesOn := sync.OnceFunc(func() {
+		close(held.free)
+		c.servers[1].signal(syscall.SIGCONT)
+	})
+	defer goesOn()
+	c.servers[1].signal(syscall.SIGSTOP)
+	c.closes(ctx, second, id)
+	goesOn()
+	c.lost(first, id, <-answer)
+}
+
+// closes lets a caller try to close a bill until its holder has lost the lease.
+func (c *contest) closes(ctx context.Context, x *contestant, id string) {
 	for {
-		second.request = fmt.Sprint("second.", time.Now().UnixNano())
-		if _, err = second.FireStep(ctx, "bill", id, "close", wire.Fire{Requester: "admin"}); fault.CodeOf(err) != fault.ClaimFailed {
-			break
+		x.request = fmt.Sprint("second.", time.Now().UnixNano())
+		_, err := x.FireStep(ctx, "bill", id, "close", wire.Fire{Requester: "admin"})
+		c.note(x, id, err)
+		if err == nil {
+			return
 		}
-		c.note(second, id, err) // the holder has its lease yet
+		if fault.CodeOf(err) != fault.ClaimFailed { // the holder has its lease yet
+			c.t.Fatal(err)
+		}
 		if !pause(ctx, 50*time.Millisecond) {
 			c.t.Fatal("the lease does not end")
 		}
 	}
-	c.must(nil, err)
-	c.note(second, id, nil)
-	first.request = "late"
-	_, err = first.SettleClaim(ctx, claimed.Claim.Token, wire.Settle{})
+}
+
+// lost records that a late holder was refused.
+func (c *contest) lost(x *contestant, id string, err error) {
 	if fault.CodeOf(err) != fault.LeaseLost {
-		c.t.Errorf("the late holder got %v, want %s", err, fault.LeaseLost)
+		c.t.Errorf("the late holder of %s got %v, want %s", id, err, fault.LeaseLost)
 	}
-	c.note(first, id, err)
+	c.note(x, id, err)
 }
 
 // check compares races and timelines with what the callers were told. Each server records its own refusals, a moment
