@@ -42,6 +42,7 @@ type report struct {
 	skipped int
 	inPkg   map[string]int
 	failed  []test
+	notes   []string
 	broken  []string // packages that failed without a failed test
 	took    map[test]float64
 	attrs   map[string]int // sums of numeric attributes
@@ -83,7 +84,10 @@ func (r *report) take(e event) {
 		r.output[at] = append(r.output[at], e.Output)
 	case "attr":
 		if e.Key == testlevel.NoteAttr {
-			fmt.Fprintf(r.out, "note  %s: %s\n", short(e.Package), e.Value)
+			if note := fmt.Sprintf("note  %s: %s\n", short(e.Package), e.Value); !slices.Contains(r.notes, note) {
+				r.notes = append(r.notes, note)
+				fmt.Fprint(r.out, note)
+			}
 			return
 		}
 		n, err := strconv.Atoi(e.Value)
