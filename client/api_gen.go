@@ -306,7 +306,8 @@ func (c *Client) ResolveOperation(ctx context.Context, id string, in wire.Resolv
 }
 
 // GetOperation returns an operation, even if it has ended. An ended operation of an entity is
-// found by its effects: without any, the response is NOT_FOUND.
+// found by its effects and in the history of the entity. If it has no effects and its history
+// is no longer retained, the response is NOT_FOUND.
 func (c *Client) GetOperation(ctx context.Context, id string, o ...Option) (wire.Operation, error) {
 	return do[wire.Operation](ctx, c, newRequest(http.MethodGet, nil, "operations", id), o)
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/runengine"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/strictjson"
+	"github.com/holdfast-go/holdfast/internal/timeline"
 	"github.com/holdfast-go/holdfast/stream"
 	"github.com/holdfast-go/holdfast/wire"
 )
@@ -40,7 +41,7 @@ func (a *API) claimRoutes() {
 	add(a, route{Method: http.MethodGet, Path: "operations", ID: "listOperations", Tag: "operations", Summary: "List operations that have not ended, and operations with contradictions.", Roles: readers, Filter: "OperationFilter"}, listOperations)
 	add(a, route{Method: http.MethodPost, Path: "operations/{id}/resolve", ID: "resolveOperation", Tag: "operations", Summary: "Resolve an uncertain operation.", Roles: operators, Idempotency: table.UnderLease}, resolveOperation)
 	add(a, route{Method: http.MethodGet, Path: "operations/{id}", ID: "getOperation", Tag: "operations", Summary: "Show an operation, even if it has ended.", Roles: readers,
-		More: "An ended operation of an entity is found by its effects: without any, the response is NOT_FOUND."}, getOperation)
+		More: "An ended operation of an entity is found by its effects and in the history of the entity. If it has no effects and its history is no longer retained, the response is NOT_FOUND."}, getOperation)
 	add(a, route{Method: http.MethodPost, Path: "operations/{id}/release", ID: "releaseOperation", Tag: "operations", Summary: "Release a leased operation: its holder can write nothing more.", Roles: operators, Idempotency: table.UnderLease,
 		More: "If an effect may have happened, the response is EFFECT_UNRESOLVED."}, releaseOperation)
 	add(a, route{Method: http.MethodPost, Path: "operations/{id}/withdraw", ID: "withdrawOperation", Tag: "operations", Summary: "Withdraw an operation that is due and not leased.", Roles: operators, Idempotency: table.UnderLease,
@@ -410,13 +411,33 @@ func getOperation(c *call, in *operationIn) (wire.Operation, error) {
 		id = operation
 	}
 	w, err := l.operation(c.ctx(), effects.Contradiction{Operation: id})
-	if err == nil && w.State == "ended" && len(w.Effects) == 0 && w.Subject == "" {
-		err = fault.New(fault.NotFound, "operation %q does not exist, or has ended without effects", in.ID)
+	switch {
+	case err != nil || w.State != "ended" || w.Subject != "":
+	case w.Kind == "action":
+		err = c.addHistory(&w)
+	case len(w.Effects) == 0:
+		err = fault.New(fault.NotFound, "operation %q does not exist", in.ID)
 	}
 	if err != nil {
 		return wire.Operation{}, err
 	}
 	return l.addContradictions(c.ctx(), w)
+}
+
+// addHistory adds what the history of the entity says of an operation that has ended.
+func (c *call) addHistory(w *wire.Operation) error {
+	o, err := timeline.FindOperation(c.ctx(), c.api.engine, w.ID)
+	if fault.CodeOf(err) == fault.NotFound && len(w.Effects) > 0 {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	lifecycle, entity := o.Subject()
+	ended := shapes.Event(o.Last)
+	w.Subject, w.Since, w.Epoch, w.Ended = lifecycle+"/"+entity, shapes.At(o.First.At), max(w.Epoch, o.Epoch), &ended
+	w.Handler = c.handlerOf(lifecycleengine.Operation{OperationFacts: lifecycleengine.OperationFacts{Lifecycle: lifecycle, Step: o.Step, Requester: o.Requester, Status: o.Status}})
+	return nil
 }
 
 type releaseOperationIn struct {

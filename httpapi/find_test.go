@@ -112,8 +112,16 @@ func TestFind(t *testing.T) {
 			t.Errorf("an operator found the stored request %q", got)
 		}
 		d.want(d.ask("POST", "operations/"+operation+"/release", wire.ReleaseOperation{}, nil), 200, "")
-		if got, _ := d.found(operation, "operation"); len(got) > 0 { // it has ended without effects, as GET says
-			t.Errorf("got ended operation %q", got)
+		var ended wire.Operation
+		d.want(d.ask("GET", "operations/"+operation, nil, &ended), 200, "")
+		if ended.State != "ended" || ended.Subject != "invoice/zz-1" || ended.Handler != "Close" || ended.Ended == nil || ended.Ended.Name != "released" || ended.Since == nil {
+			t.Errorf("got %+v", ended)
+		}
+		if got, _ := d.found(operation, "operation"); !slices.Equal(got, []string{operation}) {
+			t.Errorf("got %q, want the ended operation", got)
+		}
+		if got, _ := anonymous.as(elsewhere).found(operation, "operation"); len(got) > 0 {
+			t.Errorf("another workspace got %q", got)
 		}
 		for _, bad := range []string{"search", "search?q=", "search?q=x", "search?q=%C3%A4", "search?q=xx&kind=cat", "search?q=xx&limit=5", "search?q=a%00b"} {
 			d.want(d.ask("GET", bad, nil, nil), 400, fault.Validation)

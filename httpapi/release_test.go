@@ -44,7 +44,10 @@ func TestReleaseOfAnEntitysOperation(t *testing.T) {
 		d.want(d.ask("POST", token+"/renew", wire.Renew{}, nil), 409, fault.LeaseLost)
 		d.want(d.ask("POST", token+"/settle", wire.Settle{Outcome: "success"}, nil), 409, fault.LeaseLost)
 		d.want(d.ask("POST", "operations/"+id+"/release", wire.ReleaseOperation{}, nil), 404, fault.NotFound)
-		d.want(d.ask("GET", "operations/"+id, nil, nil), 404, fault.NotFound) // it had no effects
+		d.want(d.ask("GET", "operations/"+id, nil, &o), 200, "")
+		if o.State != "ended" || o.Ended == nil || o.Ended.Name != "released" || o.Epoch != first.Claim.Epoch+1 {
+			t.Errorf("after the release: %+v", o)
+		}
 
 		d.want(d.ask("POST", "lifecycles/invoice/entities/i/claims", exampleBodies["claimStep"], &second), 201, "")
 		id, token = second.Entity.Claim.Operation, "claims/"+second.Claim.Token

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -16,6 +17,7 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/httpapi"
+	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/storetest"
 	"github.com/holdfast-go/holdfast/internal/testkit"
 	"github.com/holdfast-go/holdfast/internal/testlevel"
@@ -197,6 +199,45 @@ func TestALateHolderIsInTheTimeline(t *testing.T) {
 		refused := all[wire.Attempt](c.nodes[1], "lifecycles/invoice/entities/i/attempts?limit=1")
 		if len(refused) != 1 || refused[0].StepKey != "settle" || refused[0].Code != fault.LeaseLost || refused[0].Version != 3 {
 			t.Errorf("got the refusals %+v", refused)
+		}
+	})
+}
+
+// TestEndedOperations verifies that operations that have ended are found with their entity, their handler and the event
+// that ended them, with and without a claim, and that others are not found.
+func TestEndedOperations(t *testing.T) {
+	onTwoNodes(t, func(t *testing.T, c *contest) {
+		d := c.nodes[0]
+		for _, x := range []struct{ step, handler, first, last string }{{"close", "Close", "claimed", "settled/close"}, {"void", "", "settled/void", "settled/void"}} {
+			entity := "lifecycles/invoice/entities/" + url.PathEscape("to/"+x.step)
+			d.want(d.ask("POST", "lifecycles/invoice/entities", map[string]any{"id": "to/" + x.step}, nil), http.StatusCreated, "")
+			d.want(c.nodes[1].ask("POST", entity+"/steps/"+x.step, map[string]any{"requester": "admin"}, nil), http.StatusOK, "")
+			history := all[wire.Event](d, entity+"/history")
+			var operation string
+			for _, e := range history {
+				var data struct {
+					Operation string
+					Note      struct{ Operation string }
+				}
+				if e.Name != x.last {
+					continue
+				}
+				if err := json.Unmarshal(e.Data, &data); err != nil {
+					t.Fatal(err)
+				}
+				operation = data.Operation + data.Note.Operation
+			}
+			var o wire.Operation
+			d.want(d.ask("GET", "operations/"+operation, nil, &o), http.StatusOK, "")
+			first := history[slices.IndexFunc(history, func(e wire.Event) bool { return e.Name == x.first })]
+			if o.State != "ended" || o.Subject != "invoice/to/"+x.step || o.Handler != x.handler || o.Ended == nil || o.Ended.Name != x.last || !o.Since.Equal(first.At.Time) {
+				t.Errorf("%s: got %+v", x.step, o)
+			}
+			d.want(d.ask("GET", "operations/"+strings.ToUpper(operation), nil, nil), http.StatusNotFound, fault.NotFound)
+			d.want(d.ask("GET", "operations/"+operation, nil, nil, "X-Holdfast-Workspace", "other"), http.StatusNotFound, fault.NotFound)
+		}
+		for _, id := range []string{"x", "00000000-0000-0000-0000-000000000000", store.NewID().String()} {
+			d.want(d.ask("GET", "operations/"+id, nil, nil), http.StatusNotFound, fault.NotFound)
 		}
 	})
 }

@@ -177,6 +177,7 @@ var planned = []struct{ name, args string }{
 	{"feed.ready", `0, '', 100`},
 	{"history.get_page_end", `0, '', '` + least + `', '` + most + `', 100`},
 	{"history.prune", `0, '', '` + least + `', '` + most + `', 100, 3600000`},
+	{"history.find_operation", `0, 'w', '` + least + `', '` + least + `'`},
 	{"history.get_horizon", `0, 'w', '` + least + `'`},
 	{"history.list_new", `0, 'w', '` + least + `', 0, 100, 512, 5, '[3]', '{}', '` + least + `', 7, '[3,4]', '{}', 9, '[]'`},
 	{"history.tail", `0, 'w', '` + least + `', 0, 100`},

@@ -191,6 +191,7 @@ type Operation struct {
 	Epoch        int64    `json:"epoch"`
 	Error        string   `json:"error,omitempty"`
 	Effects      []Effect `json:"effects"`
+	Ended        *Event   `json:"ended,omitempty" doc:"The event that ended the operation, while it is retained. Only in the response for one operation."`
 	LostHandOuts int64    `json:"lostHandOuts,omitempty" doc:"Number of consecutive hand-outs to workers that never responded. Set only with state=lost."`
 	// Contradictions are effect calls by holders that had lost their lease. They are listed until
 	// they are acknowledged.

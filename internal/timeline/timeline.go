@@ -65,8 +65,13 @@ func (e Entry) Cursor() Cursor {
 type attempt struct {
 	Operation string `json:"operation"`
 	Epoch     int64  `json:"epoch"`
+	Step      string `json:"step"`
+	Requester string `json:"requester"`
+	To        string `json:"to"`
 	Note      struct {
 		Operation string `json:"operation"` // of a step without a claim
+		Step      string `json:"step"`
+		Requester string `json:"requester"`
 	} `json:"note"`
 }
 

@@ -1147,6 +1147,8 @@ export interface NodeSweep {
 export interface Operation {
   contradictions?: (Contradiction)[];
   effects: (Effect)[];
+  /** The event that ended the operation, while it is retained. Only in the response for one operation. */
+  ended?: Event;
   epoch: number;
   error?: string;
   handler: string;

@@ -115,7 +115,7 @@ export function OperationDetail({ id, claim }: { id: string; claim?: HeldClaim }
   const permitted = may("POST /operations/{id}/resolve");
   useKeys(first && permitted ? { a: ["act on the operation", first] } : {});
   if (!o) return read.error.value ? <Detail title="Operation" close="/operations">{read.error.value.status === 404
-    ? <Empty title="This operation has ended">An operation that has ended is shown only if it had effects. The history of its entity has the rest.</Empty> : <Failure error={read.error.value} retry={read.reload} />}</Detail> : <Loading />;
+    ? <Empty title="No such operation">An operation that has ended is shown as long as the history of its entity is kept.</Empty> : <Failure error={read.error.value} retry={read.reload} />}</Detail> : <Loading />;
   const own = entity.value.value?.claim;
   const held = own?.operation === o.id ? own : claim;
   const step = object?.run && steps.value.value?.items.findLast(s => s.name === object.run!.step);
@@ -131,7 +131,7 @@ export function OperationDetail({ id, claim }: { id: string; claim?: HeldClaim }
     <Panel title="Operation"><Facts of={[
       ["Subject", !object!.href ? undefined : <><a class="link" href={object!.href}>{o.subject}</a>{object!.entity && <> · <a class="link" href={object!.href + "?view=race"}>race view</a></>}</>],
       ["Kind", words(o.kind)], ["Handler", o.handler && <a class="link" href={to.handler(o.handler)}>{o.handler}</a>],
-      ["Step", held?.stepKey], ["Holder", held?.holder || step?.holder || "nobody"], ["Requester", held?.requester], ["Since", <Time at={o.since} />],
+      ["Step", held?.stepKey], ["Holder", held?.holder || step?.holder || "nobody"], ["Requester", held?.requester], ["Since", <Time at={o.since} />], ["Ended", o.ended && <><code>{o.ended.name}</code> <Time at={o.ended.at} /></>],
       ["Until", <Until at={held?.until ?? step?.until ?? null} />], ["Epoch", o.epoch], ["Lost hand-outs", o.lostHandOuts], ["Id", <Id id={o.id} most={40} />]]} /></Panel>
     <Panel title={`Effects (${o.effects.length})`} flush><SimpleTable of={o.effects} id={e => e.key} empty={<Empty title="No effects">Calls to other systems that the step records are listed here, with their keys and results.</Empty>} columns={[
       { title: "Effect", cell: e => effectName(e) }, { title: "State", cell: e => <State of={e.state === "begun" ? "unknown" : e.state === "notDone" ? "did not happen" : "happened"} tone={e.state === "begun" ? "uncertain" : e.state === "done" ? "ok" : "neutral"} icon={e.state === "begun" ? "question" : e.state === "done" ? "check" : "undo"} /> },
