@@ -121,19 +121,7 @@ func fxProcesses(t *testing.T, f func(*fxPost, string)) {
 	onEach(t, func(t *testing.T, db string) {
 		w := newFxWorld(t)
 		p := newFxPost(w)
-		e, err := holdfast.Open(context.Background(), fxDatabase(db), holdfast.Config{Log: slog.New(slog.DiscardHandler)}, w.Lifecycle, p.l)
-		if err != nil {
-			t.Fatal(err)
-		}
-		w.e = e
-		t.Cleanup(func() {
-			if report, err := e.Check(context.Background()); err != nil || !report.Clean() {
-				t.Errorf("check: %v\n%s", err, report)
-			}
-			if err := e.Close(); err != nil {
-				t.Error(err)
-			}
-		})
+		w.open(fxDatabase(db), p.l)
 		f(p, db)
 	})
 }

@@ -79,11 +79,11 @@ func newFxWorld(t *testing.T) *fxWorld {
 	return w
 }
 
-// open opens an engine with the world's lifecycle. It logs nothing, because the tests
+// open opens an engine with the world's lifecycle and other parts. It logs nothing, because the tests
 // cause failures on purpose.
-func (w *fxWorld) open(db holdfast.Database) {
+func (w *fxWorld) open(db holdfast.Database, others ...holdfast.Part) {
 	w.Helper()
-	e, err := holdfast.Open(context.Background(), db, holdfast.Config{Log: slog.New(slog.DiscardHandler)}, w.Lifecycle)
+	e, err := holdfast.Open(context.Background(), db, holdfast.Config{Log: slog.New(slog.DiscardHandler)}, append(others, w.Lifecycle)...)
 	if err != nil {
 		w.Fatal(err)
 	}

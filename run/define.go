@@ -291,13 +291,14 @@ func For(requesters ...string) StepOption {
 }
 
 // WithRetry sets how many times a step is attempted, and the pauses between attempts. The default
-// is 3 attempts. Crashes are not attempts: a step that has crashed its node 5 times in a row fails.
+// is 3 attempts. Crashes are not attempts: a step whose holders have crashed 5 times in a row fails or, if the outcome of an
+// effect is unknown, waits for [Resolve].
 func WithRetry(p holdfast.RetryPolicy) StepOption {
 	return StepOption{"WithRetry", "retry", func(s *Step) { s.spec.Retry = workflow.Retry(p) }}
 }
 
-// Timeout limits the duration of one attempt. The default is 15 minutes. An attempt that exceeds it has failed. The timeout of [Signal] and [Approval] limits
-// the wait; by default they wait forever.
+// Timeout limits the duration of one attempt. The default is 15 minutes. An attempt that exceeds it has failed. The timeout
+// of [Signal] and [Approval] limits the wait; by default they wait forever.
 func Timeout(d time.Duration) StepOption {
 	return StepOption{"Timeout", "timeoutMs", func(s *Step) { s.spec.Timeout = d }}
 }

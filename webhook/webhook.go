@@ -109,8 +109,8 @@ func NewVerifier(secrets ...string) (*Verifier, error) {
 	return v, nil
 }
 
-// Verify returns an error if the message was not signed with one of the secrets, or if its time differs from the
-// current time by more than [Tolerance], because it may be a replay.
+// Verify returns an error with the code [fault.Auth] if the message was not signed with one of the secrets, or if its time
+// differs from the current time by more than [Tolerance], because it may be a replay.
 func (v *Verifier) Verify(h http.Header, body []byte) error {
 	_, _, err := v.verify(h, body)
 	return err

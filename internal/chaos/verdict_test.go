@@ -9,6 +9,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/holdfast-go/holdfast/client"
+	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/wire"
 )
 
@@ -127,7 +128,7 @@ func (j *judge) scopes(ctx context.Context) error {
 		if err == nil {
 			err = json.Unmarshal(s.State, &state)
 		}
-		if err != nil {
+		if err != nil && fault.CodeOf(err) != fault.NotFound { // of a few operations, none may have been on this scope
 			return err
 		}
 		pushed := make(map[string]int)
