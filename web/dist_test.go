@@ -26,7 +26,7 @@ func build(t *testing.T) map[string][]byte {
 		t.Fatal(err)
 	}
 	r := api.Build(api.BuildOptions{
-		EntryPoints: []string{"src/main.tsx"}, EntryNames: "assets/[name]-[hash]", AssetNames: "assets/[name]-[hash]",
+		EntryPoints: []string{"src/main.tsx"}, EntryNames: "assets/[name]-[hash]", AssetNames: "assets/[name]-[hash]", ChunkNames: "assets/[name]-[hash]", Splitting: true,
 		AbsWorkingDir: folder, Outdir: "dist", Bundle: true, Format: api.FormatESModule, Target: api.ES2022, Charset: api.CharsetUTF8,
 		MinifyWhitespace: true, MinifyIdentifiers: true, MinifySyntax: true, LegalComments: api.LegalCommentsNone,
 		JSX: api.JSXAutomatic, JSXImportSource: "preact", Loader: map[string]api.Loader{".woff2": api.LoaderFile},
@@ -56,7 +56,11 @@ func build(t *testing.T) map[string][]byte {
 		}
 		name = filepath.ToSlash(name)
 		all[name] = f.Contents
-		page = bytes.ReplaceAll(page, []byte("{main"+filepath.Ext(name)+"}"), []byte("/"+name))
+		short := filepath.Base(name)
+		page = bytes.ReplaceAll(page, []byte("{"+short[:strings.LastIndex(short, "-")]+filepath.Ext(name)+"}"), []byte("/"+name))
+	}
+	if bytes.ContainsRune(page, '{') {
+		t.Fatalf("a file of the page was not built:\n%s", page)
 	}
 	all["index.html"] = page
 	if all["licenses.txt"], err = licenses(); err != nil {

@@ -69,7 +69,7 @@ const useEverything = `(async () => {
 		if (location.pathname !== new URL(home).pathname) { history.pushState(null, "", home); dispatchEvent(new PopStateEvent("popstate")); await quiet() }
 		await until(() => !document.querySelector("main .empty[role=status]"), 5000) // it has read what it shows
 	}
-	const quiet = async () => { for (let n = -1; n !== (n = performance.getEntriesByType("resource").length);) await new Promise(resolve => setTimeout(resolve, 200)) }
+	const quiet = async () => { for (let calm = 0; calm < 2; calm = await (await fetch("/requests-in-flight")).text() === "0" ? calm + 1 : 0) await frame() }
 	await quiet()
 	const once = (all, name) => { const seen = {}; return all.find(x => { const text = name + x.textContent + (x.ariaLabel ?? ""), n = seen[text] = (seen[text] ?? 0) + 1; if (n > 3 || used.has(text + n)) return false; used.add(text + n); return true }) }
 	const copies = x => /^copy/i.test(x.textContent || x.ariaLabel || "")

@@ -37,6 +37,7 @@ type world struct {
 	t      testing.TB
 	api    *httpapi.API
 	engine *holdfast.Engine
+	flying atomic.Int64                  // requests to the API that have no response yet, without event streams
 	broken atomic.Bool                   // reads fail
 	lose   atomic.Bool                   // the response to the next change is lost
 	late   atomic.Pointer[chan struct{}] // until it is closed, responses with the inbox are not sent
@@ -80,6 +81,14 @@ func eachServer(t *testing.T, o httpapi.Options, parts func() []holdfast.Part, f
 
 // serve serves the API and the dashboard. Its reads fail, or a response is lost, if they are to.
 func (w *world) serve(rw http.ResponseWriter, r *http.Request) {
+	if r.URL.Path == "/requests-in-flight" {
+		_, _ = fmt.Fprint(rw, w.flying.Load())
+		return
+	}
+	if strings.HasPrefix(r.URL.Path, "/api/v1/") && !strings.Contains(r.Header.Get("Accept"), "event-stream") {
+		w.flying.Add(1)
+		defer w.flying.Add(-1)
+	}
 	if w.broken.Load() && r.Method == http.MethodGet && strings.HasPrefix(r.URL.Path, "/api/v1/") && r.URL.Path != "/api/v1/session" {
 		ctx, cancel := context.WithDeadline(r.Context(), time.Unix(0, 0)) // the database does not respond in time
 		defer cancel()

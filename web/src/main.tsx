@@ -1,45 +1,46 @@
 import "./styles.css";
-import { Component, type ComponentChildren, type ComponentType, render } from "preact";
+import "./pages/lifecycles.css";
+import "./pages/operate.css";
+import "./pages/reactions.css";
+import "./pages/streams.css";
+import "./pages/work.css";
 import { useEffect } from "preact/hooks";
+import { Component, type ComponentChildren, type ComponentType, render } from "preact";
+import type { Session } from "./api.gen";
 import { loadSession, Refused, session } from "./core/api";
+import { readEarly } from "./core/data";
 import { segments } from "./core/router";
 import { signal } from "@preact/signals";
 import { Empty, Failure, Loading } from "./ui/basic";
 import { Dialogs } from "./ui/dialog";
 import { Shell } from "./ui/shell";
-import { Inbox, useInboxCount } from "./pages/inbox";
+import { Inbox, inboxPath, useInboxCount } from "./pages/inbox";
 import { Login } from "./pages/login";
-import { Approvals } from "./pages/approvals";
-import { Audit } from "./pages/audit";
-import { Batches } from "./pages/batches";
-import { Bulk } from "./pages/bulk";
-import { Definitions } from "./pages/definitions";
-import { Handlers } from "./pages/handlers";
-import { Keys } from "./pages/keys";
-import { Lifecycles } from "./pages/lifecycles";
-import { Nodes } from "./pages/nodes";
-import { Operations } from "./pages/operations";
-import { Overview } from "./pages/overview";
-import { Races } from "./pages/races";
-import { Reactions } from "./pages/reactions";
-import { Requests } from "./pages/requests";
-import { Runs } from "./pages/runs";
-import { Scopes } from "./pages/scopes";
-import { Streams } from "./pages/streams";
-import { Wallets } from "./pages/wallets";
-import { Webhooks } from "./pages/webhooks";
-
-const pages: Record<string, ComponentType> = {
-  "": Inbox, overview: Overview, lifecycles: Lifecycles, runs: Runs, definitions: Definitions, approvals: Approvals, batches: Batches, wallets: Wallets, streams: Streams, reactions: Reactions, scopes: Scopes, operations: Operations, races: Races, bulk: Bulk, handlers: Handlers, webhooks: Webhooks, nodes: Nodes, keys: Keys, audit: Audit, requests: Requests,
-};
 
 const failed = signal<Refused | null>(null);
-const load = () => { failed.value = null; void loadSession().catch(e => (failed.value = e)); };
+const load = () => { failed.value = null; return loadSession(begin).catch(e => (failed.value = e)); };
+
+/** The pages but the inbox, or the error of reading them. */
+const others = signal<Record<string, ComponentType> | Error | null>(null);
+let reading = false;
+function readOthers() {
+  if (reading) return;
+  reading = true;
+  import("./pages/all").then(m => (others.value = m.pages), e => (others.value = e));
+}
+
+const moment = () => new Promise(r => setTimeout(r, 300));
+
+/** begin reads what the inbox shows, if that is the first page, but does not wait long for it. */
+async function begin(s: Session): Promise<void> {
+  if (segments.value[0]) return;
+  const inbox = readEarly(inboxPath(""), { headers: { "X-Holdfast-Workspace": s.workspace } });
+  await Promise.race([moment(), inbox.catch(() => undefined)]); // if it failed, the page reads it again, and shows the error
+}
 
 function App() {
-  useEffect(load, []);
   const s = session.value;
-  if (failed.value) return <main class="login"><Failure error={failed.value} retry={load} /></main>;
+  if (failed.value) return <main class="login"><Failure error={failed.value} retry={() => void load()} /></main>;
   if (s === null) return <main class="login"><Loading /></main>;
   if (s === false) return <Login />;
   return <Inside />;
@@ -56,8 +57,19 @@ class Boundary extends Component<{ children: ComponentChildren }, { error?: Erro
 
 function Inside() {
   useInboxCount();
-  const Found = pages[segments.value[0] ?? ""];
-  return <><Shell>{Found ? <Boundary key={segments.value[0] ?? ""}><Found /></Boundary> : <Empty title="This page does not exist">Choose one on the left, or press ⌘K.</Empty>}</Shell><Dialogs /></>;
+  useEffect(() => void (window.requestIdleCallback ? requestIdleCallback(readOthers, { timeout: 2000 }) : setTimeout(readOthers, 200)), []);
+  const name = segments.value[0] ?? "";
+  return <><Shell><Boundary key={name}>{name ? <Other name={name} /> : <Inbox />}</Boundary></Shell><Dialogs /></>;
 }
 
-render(<App />, document.body);
+function Other({ name }: { name: string }) {
+  const all = others.value;
+  if (!all) { readOthers(); return <Loading />; }
+  if (all instanceof Error) return <Failure error={new Refused("PAGE_FAILED", "The code of this page cannot be read. The server may have been upgraded, or cannot be reached.", 0, "")} retry={() => location.reload()} />;
+  const Found = all[name];
+  return Found ? <Found /> : <Empty title="This page does not exist">Choose one on the left, or press ⌘K.</Empty>;
+}
+
+if (segments.value[0]) readOthers();
+// What the first page needs is usually here before a frame with nothing in it would be.
+void Promise.race([moment(), load()]).then(() => render(<App />, document.body));

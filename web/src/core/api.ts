@@ -73,16 +73,17 @@ export function may(route: string): boolean {
   return !!s && (roles[route]?.includes(s.role) ?? s.role === "admin");
 }
 
-const patterns = Object.keys(roles).map(route => {
-  const [method, path] = route.split(" ");
-  return { route, method, match: new RegExp("^" + path.replace(/[.*+?^$()|[\]\\]/g, "\\$&").replace(/\{[^}]+\}/g, "[^/]+") + "$") };
-});
+/** matches reports whether a path is one of a route. */
+function matches(route: string, path: string): boolean {
+  const want = route.split("/"), parts = path.split("/");
+  return want.length === parts.length && want.every((w, i) => w === parts[i] || w.startsWith("{") && parts[i] !== "");
+}
 
 /** mayCall reports whether the role permits a request to a path, which may begin with /api/v1. */
 export function mayCall(method: string, path: string): boolean {
   const p = path.replace(/^\/api\/v1/, "").split("?")[0];
-  const found = patterns.find(x => x.method === method && x.match.test(p));
-  return !found || may(found.route);
+  const found = Object.keys(roles).find(route => route.startsWith(method + " ") && matches(route.slice(method.length + 1), p));
+  return !found || may(found);
 }
 
 /** mayActAs reports whether the key may act for a requester. */
@@ -116,12 +117,13 @@ export function curl(method: string, path: string, body?: unknown, headers: Reco
   return lines.join(" \\\n  ");
 }
 
-/** loadSession asks who the caller is. */
-export async function loadSession(): Promise<void> {
+/** loadSession asks who the caller is. first is done before the session is shown. */
+export async function loadSession(first?: (s: Session) => Promise<unknown>): Promise<void> {
   try {
     const before = Date.now();
     const s = await call<Session>("/session", { headers: { "X-Holdfast-Workspace": "" } });
     if (s.now) skew.value = Date.parse(s.now) - (before + Date.now()) / 2;
+    await first?.(s);
     session.value = s;
   } catch (e) {
     if ((e as Refused).status !== 401) throw e;

@@ -1,7 +1,7 @@
 // Reads that keep themselves up to date.
 import { type Signal, batch, signal } from "@preact/signals";
-import { useEffect, useMemo, useRef } from "preact/hooks";
-import { get, Refused } from "./api";
+import { useEffect, useLayoutEffect, useMemo, useRef } from "preact/hooks";
+import { get, type Options, Refused } from "./api";
 import { type Watched, watch } from "./live";
 
 /** What a read knows. A failed read keeps the last value beside its error, and never looks like an empty list. */
@@ -23,17 +23,24 @@ export interface Follow {
   when?: (m: Watched) => boolean;
 }
 
+const early = new Map<string, unknown>();
+
+/** readEarly reads what the first page shows before it is drawn, so that it is drawn once. useGet takes the value. */
+export const readEarly = (path: string, o: Options) => get(path, o).then(v => void early.set(path, v));
+
 /**
  * useGet reads a path, and reads it again when what it follows changes, but at most once a second. A path that is null
  * reads nothing.
  */
 export function useGet<T>(path: string | null, follow: Follow = {}): Read<T> {
   const read = useMemo(() => {
-    const value = signal<T | undefined>(undefined), error = signal<Refused | undefined>(undefined), loading = signal(false), at = signal(0);
+    const known = path !== null ? early.get(path) as T | undefined : undefined;
+    const value = signal<T | undefined>(known), error = signal<Refused | undefined>(undefined), loading = signal(false), at = signal(known === undefined ? 0 : Date.now());
     let abort: AbortController | undefined, again = false, timer = 0, last = 0;
     const r = {
-      value, error, loading, at, path: null as string | null,
+      value, error, loading, at, path: known === undefined ? null : path,
       open(path: string | null) {
+        if (path !== null && early.delete(path) && path === r.path) return;
         abort?.abort();
         clearTimeout(timer);
         timer = 0; again = false;
@@ -76,7 +83,7 @@ export function useGet<T>(path: string | null, follow: Follow = {}): Read<T> {
     };
     return r;
   }, []);
-  useEffect(() => { read.open(path); return () => read.close(); }, [path]);
+  useLayoutEffect(() => { read.open(path); return () => read.close(); }, [path]); // not after the next frame: the request takes longer than drawing
   useFollow(follow, () => read.soon());
   return read;
 }
@@ -166,7 +173,7 @@ export function usePages<T>(path: string | null, follow: Follow = {}): Rows<T> &
     };
     return r;
   }, []);
-  useEffect(() => { read.open(path); return () => read.close(); }, [path]);
+  useLayoutEffect(() => { read.open(path); return () => read.close(); }, [path]); // not after the next frame: the request takes longer than drawing
   useFollow(follow, () => read.soon());
   return read;
 }

@@ -54,10 +54,12 @@ export function duration(ms: number): string {
   return d + " d" + (h % 24 && d < 10 ? ` ${h % 24} h` : "");
 }
 
-const numbers = new Intl.NumberFormat("en");
-
-/** number writes a number with separators. */
-export const number = (n: number | null | undefined) => (n === null || n === undefined ? "–" : numbers.format(n));
+/** number writes a number with separators, and at most three decimals. Intl would load its tables before the first page is drawn. */
+export function number(n: number | null | undefined): string {
+  if (n === null || n === undefined) return "–";
+  const [whole, decimals] = String(Math.round(n * 1000) / 1000).split(".");
+  return whole.replace(/\B(?=(\d{3})+$)/g, ",") + (decimals ? "." + decimals : "");
+}
 
 /** short shortens an id in the middle. */
 export function short(id: string, most = 18): string {

@@ -4,7 +4,7 @@ import { effect, signal } from "@preact/signals";
 function stored<T extends string>(name: string, values: readonly T[]) {
   const was = localStorage.getItem("holdfast." + name) as T;
   const s = signal<T>(values.includes(was) ? was : values[0]);
-  effect(() => localStorage.setItem("holdfast." + name, s.value));
+  effect(() => { if (s.value !== (localStorage.getItem("holdfast." + name) ?? values[0])) localStorage.setItem("holdfast." + name, s.value); });
   return s;
 }
 

@@ -1,6 +1,6 @@
 // The inbox: what needs a person, by harm and age, with the one action in place.
 import { computed, signal } from "@preact/signals";
-import { useEffect, useRef } from "preact/hooks";
+import { useLayoutEffect, useRef } from "preact/hooks";
 import type { InboxAction, InboxCount, InboxItem, LiveInbox } from "../api.gen";
 import { get, mayCall } from "../core/api";
 import { useFollow, useGet } from "../core/data";
@@ -12,7 +12,7 @@ import { Act, ask, curlEntry, type Entry, Menu, quick } from "../ui/dialog";
 import { Choice } from "../ui/filter";
 import { Page } from "../ui/shell";
 import { startBulk } from "./operate-part";
-import { bulk as resolveAll } from "./operations";
+import { bulk as resolveAll } from "./operations-actions";
 import { bulk } from "./reactions-actions";
 
 const counts = signal<InboxCount[]>([]);
@@ -49,15 +49,18 @@ export function subjectPage(i: InboxItem): string | undefined {
 /** useInboxCount keeps the number in the navigation up to date on every page. */
 export function useInboxCount(): void {
   const told = useRef(false); // by the stream, which is newer than the response
-  useEffect(() => void get<{ counts: InboxCount[] }>("/inbox/counts").then(r => { if (!told.current) counts.value = r.counts; }, () => undefined), []);
+  useLayoutEffect(() => void get<{ counts: InboxCount[] }>("/inbox/counts").then(r => { if (!told.current) counts.value = r.counts; }, () => undefined), []);
   useFollow({ topics: ["inbox"] }, m => { if (m.state?.inbox) { told.current = true; counts.value = m.state.inbox.counts; } });
 }
+
+/** inboxPath is what the inbox reads: the entries of a kind, or of all. */
+export const inboxPath = (kind: string) => "/inbox?limit=100" + (kind ? "&kind=" + kind : "");
 
 export function Inbox() {
   useTitle("Inbox");
   useInboxKeys();
   const kind = params.value.get("kind") ?? "";
-  const read = useGet<{ items: InboxItem[]; next: string | null }>("/inbox?limit=100" + (kind ? "&kind=" + kind : ""), { topics: ["inbox"], when: m => m.reset || (!!m.state?.inbox && !!kind) });
+  const read = useGet<{ items: InboxItem[]; next: string | null }>(inboxPath(kind), { topics: ["inbox"], when: m => m.reset || (!!m.state?.inbox && !!kind) });
   useFollow({ topics: ["inbox"] }, m => {
     const inbox: LiveInbox | undefined = m.state?.inbox;
     if (!inbox || kind) return;

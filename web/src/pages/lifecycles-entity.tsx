@@ -7,7 +7,7 @@ import { get, mayActAs, mayCall, now, p, Refused, session } from "../core/api";
 import { useFollow, useGet } from "../core/data";
 import { absolute, clockTime, number, plural, sentence } from "../core/format";
 import { useKeys } from "../core/keyboard";
-import { about, topic } from "../core/live";
+import { about, topic, type Watched } from "../core/live";
 import { params, setParams, to } from "../core/router";
 import { Button, CopyButton, Empty, Facts, Failure, Icon, type IconName, Id, Json, Loading, Notice, Panel, State, Tabs, Time, type Tone, Until } from "../ui/basic";
 import { Difference } from "../ui/diff";
@@ -106,14 +106,17 @@ function useTimeline(lifecycle: string, id: string): Timeline {
     return t;
   }, []);
   useEffect(() => t.open(entityPath(lifecycle, id) + "/timeline"), [lifecycle, id]);
-  // Refusals are recorded within a moment after the write that they lost to, outside of its transaction, so it is read once more.
-  const timers = useMemo(() => ({ soon: 0, later: 0 }), []);
-  useFollow({ topics: [topic("entity", `${lifecycle}/${id}`)], when: about("entity", `${lifecycle}/${id}`) }, () => {
-    if (!timers.soon) timers.soon = window.setTimeout(() => { timers.soon = 0; t.reload(); }, 300);
-    clearTimeout(timers.later);
-    timers.later = window.setTimeout(t.reload, 2500);
+  // Refusals are no events of the entity: they are recorded a moment after the write that they lost to, and a late holder's whenever it comes.
+  const seen = useMemo(() => ({ timer: 0, refusal: "" }), []), entity = about("entity", `${lifecycle}/${id}`);
+  const refused = (m: Watched) => {
+    const last = m.state?.races?.find(r => r.stream === `$entity/${lifecycle}/${id}`)?.id ?? seen.refusal, is = last !== seen.refusal;
+    seen.refusal = last;
+    return is;
+  };
+  useFollow({ topics: [topic("entity", `${lifecycle}/${id}`), "races"], when: m => refused(m) || entity(m) }, () => {
+    if (!seen.timer) seen.timer = window.setTimeout(() => { seen.timer = 0; t.reload(); }, 300);
   });
-  useEffect(() => () => { clearTimeout(timers.soon); clearTimeout(timers.later); timers.soon = 0; }, [lifecycle, id]);
+  useEffect(() => () => { clearTimeout(seen.timer); seen.timer = 0; seen.refusal = ""; }, [lifecycle, id]);
   return t;
 }
 

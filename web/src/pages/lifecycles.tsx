@@ -1,5 +1,4 @@
 // Lifecycles: the list, the live diagram of one with its entities beside it, and the entity that is open.
-import "./lifecycles.css";
 import { useSignal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef } from "preact/hooks";

@@ -6,7 +6,6 @@ import { duration, number, plural, sentence, words } from "../core/format";
 import { params, setParams, subjectLink, to } from "../core/router";
 import { CopyButton, Id, Notice, State } from "../ui/basic";
 import { ask, type Field, tell, toast, type Values } from "../ui/dialog";
-import "./operate.css";
 
 /** Actor names who did something. An API key has a page. */
 export function Actor({ of, none = "–" }: { of: string; none?: string }) {

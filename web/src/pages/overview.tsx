@@ -14,7 +14,6 @@ import { offer } from "../ui/palette";
 import { Page } from "../ui/shell";
 import { SimpleTable } from "../ui/table";
 import { maintain, nodeState, Sweeps } from "./nodes";
-import "./operate.css";
 
 const ranges: [string, string, number][] = [["15m", "15 min", 15], ["1h", "1 h", 60], ["6h", "6 h", 360], ["24h", "24 h", 1440], ["7d", "7 d", 10080]];
 

@@ -27,7 +27,7 @@ function codes(r: Race): [string, number][] {
 export function Races() {
   useTitle("Races");
   const id = segments.value[1];
-  const rows = usePages<Race>("/races", { topics: ["operations", "runs", "batches", "scopes", "streams"] });
+  const rows = usePages<Race>("/races", { topics: ["races"], when: m => m.reset || !!m.state?.races });
   const open = id === undefined ? undefined : rows.value.value?.find(r => idOf(r) === id);
   return <Split bar={<><h1>Races</h1><span class="muted">writes that were refused because another came first, of the last week</span><span class="grow" /><Button icon="refresh" onClick={rows.reload}>Reload</Button><Menu label="More" entries={[curlEntry("GET", "/races")]} /></>}
     list={<Table label="Races" rows={rows} id={idOf} href={page} current={id}

@@ -13,7 +13,6 @@ import { offer } from "../ui/palette";
 import { Split, Table } from "../ui/table";
 import { bulk, define } from "./reactions-actions";
 import { ReactionDetail } from "./reactions-detail";
-import "./reactions.css";
 
 /** What the positions of a reaction add up to. */
 export interface Progress { streams: number; watermark: number; head: number; lag: number; blocked: number }

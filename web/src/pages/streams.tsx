@@ -13,7 +13,6 @@ import { Split, Table } from "../ui/table";
 import { Tree } from "./streams-tree";
 import { Tail } from "./streams-events";
 import { StreamDetail } from "./streams-detail";
-import "./streams.css";
 
 export function Streams() {
   const q = params.value, name = segments.value[1], view = q.get("view") === "events" ? "events" : "streams";

@@ -1,5 +1,4 @@
 // Parts that the pages of runs, definitions, approvals, batches, wallets and scopes share.
-import "./work.css";
 import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import type { Event, InboxItem } from "../api.gen";
