@@ -24,6 +24,7 @@ package client
 //go:generate go test ../httpapi -count=1 -run ^TestClientIsGenerated$ -write-client
 
 import (
+	"crypto/tls"
 	"net/http"
 	"net/url"
 	"strings"
@@ -43,6 +44,9 @@ type Options struct {
 	// something must not be sent twice. Its Timeout also applies to [Client.FollowFeed]. The default
 	// waits 90 seconds for the response headers.
 	HTTP *http.Client
+	// TLS configures connections to an https URL, for example with the certificate of a client or of a private CA. It cannot be
+	// combined with HTTP. The default trusts the system's certificates.
+	TLS *tls.Config
 	// MaxAttempts is the maximum number of attempts for a request that may be retried. The default
 	// is 6, over about 3 seconds.
 	MaxAttempts int
@@ -86,6 +90,9 @@ func New(base string, o Options) (*Client, error) {
 	if strings.ContainsAny(o.APIKey+o.Workspace+o.UserAgent, "\r\n\x00") {
 		return nil, fault.New(fault.Validation, "APIKey, Workspace and UserAgent must not contain line breaks or NUL")
 	}
+	if o.HTTP != nil && o.TLS != nil {
+		return nil, fault.New(fault.Validation, "HTTP and TLS cannot be combined: set the TLS configuration in the transport of HTTP")
+	}
 	if o.MaxAttempts < 0 {
 		return nil, fault.New(fault.Validation, "MaxAttempts must be 1 or more, or 0 for the default, got %d", o.MaxAttempts)
 	}
@@ -96,13 +103,13 @@ func New(base string, o Options) (*Client, error) {
 		o.UserAgent = "holdfast-client"
 	}
 	c := &Client{base: strings.TrimSuffix(u.String(), "/") + "/api/v1", o: o, pause: firstPause, silence: silence, patience: maxRetryAfter}
-	c.http, c.own = withoutRedirects(o.HTTP)
+	c.http, c.own = withoutRedirects(o.HTTP, o.TLS)
 	return c, nil
 }
 
-// withoutRedirects returns a copy of a client that follows no redirects. For nil, it returns a new client, and own is
-// true.
-func withoutRedirects(h *http.Client) (_ *http.Client, own bool) {
+// withoutRedirects returns a copy of a client that follows no redirects. For nil, it returns a new client with the TLS
+// configuration, and own is true.
+func withoutRedirects(h *http.Client, config *tls.Config) (_ *http.Client, own bool) {
 	var c http.Client
 	if h != nil {
 		c = *h
@@ -110,6 +117,7 @@ func withoutRedirects(h *http.Client) (_ *http.Client, own bool) {
 		own = true
 		t := http.DefaultTransport.(*http.Transport).Clone()
 		t.ResponseHeaderTimeout = headersWithin
+		t.TLSClientConfig = config.Clone()
 		c.Transport = t
 	}
 	c.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }

@@ -107,8 +107,11 @@ type devCommand struct {
 type serveCommand struct {
 	databaseFlags
 	serverFlags
-	NoMigrate bool `help:"Fail if the database schema is out of date, instead of migrating it."`
-	RateLimit int  `default:"0" placeholder:"N" help:"Rate limit for API keys that have no limit of their own, in requests per second; 0 means unlimited. Default: 0."`
+	TLSCert     string `name:"tls-cert" placeholder:"FILE" help:"Serve HTTPS with this certificate (PEM, with its intermediate certificates). A changed file is used for new connections."`
+	TLSKey      string `name:"tls-key" placeholder:"FILE" help:"Private key of the certificate (PEM)."`
+	TLSClientCA string `name:"tls-client-ca" placeholder:"FILE" help:"Require a certificate of every client, signed by one of these (PEM; mutual TLS)."`
+	NoMigrate   bool   `help:"Fail if the database schema is out of date, instead of migrating it."`
+	RateLimit   int    `default:"0" placeholder:"N" help:"Rate limit for API keys that have no limit of their own, in requests per second; 0 means unlimited. Default: 0."`
 }
 
 type migrateCommand struct {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/sha256"
+	"crypto/tls"
 	"encoding/base64"
 	"encoding/hex"
 	"errors"
@@ -21,6 +22,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/keys"
 	"github.com/holdfast-go/holdfast/internal/seal"
 	"github.com/holdfast-go/holdfast/internal/telemetry"
+	"github.com/holdfast-go/holdfast/internal/tlsfiles"
 	"github.com/holdfast-go/holdfast/lifecycle"
 	"github.com/holdfast-go/holdfast/run"
 	"github.com/holdfast-go/holdfast/stream"
@@ -80,6 +82,11 @@ func (c *serveCommand) Run(ctx context.Context, p *program) error {
 		return misuse("--rate-limit must not be negative, got %d", c.RateLimit)
 	}
 	s := server{program: p, serverFlags: c.serverFlags, databaseFlags: c.databaseFlags, noMigrate: c.NoMigrate, api: httpapi.Options{Rate: c.RateLimit}}
+	if c.TLSCert+c.TLSKey+c.TLSClientCA != "" {
+		if s.tls, err = tlsfiles.Server(tlsfiles.Files{Cert: c.TLSCert, Key: c.TLSKey, CA: c.TLSClientCA}, s.log); err != nil {
+			return err
+		}
+	}
 	if !loopback {
 		if path, ok := c.sqlitePath(); ok && isMissing(path) {
 			return s.noValidKey()
@@ -108,6 +115,7 @@ type server struct {
 	*program
 	serverFlags
 	databaseFlags
+	tls        *tls.Config // nil for plain HTTP
 	noMigrate  bool
 	parts      []holdfast.Part
 	sweepEvery time.Duration // 0 means --janitor-every
@@ -161,6 +169,10 @@ func (s server) run(ctx context.Context) error {
 		return err
 	}
 	defer ln.Close()
+	scheme := "http"
+	if s.tls != nil {
+		ln, scheme = tls.NewListener(ln, s.tls), "https"
+	}
 	store, err := s.store(s.Artifacts)
 	if err != nil {
 		return err
@@ -184,7 +196,7 @@ func (s server) run(ctx context.Context) error {
 	}
 	stop := background(ctx, engine)
 	defer stop()
-	err = s.until(ctx, engine, "http://"+ln.Addr().String(), func(ctx context.Context) error {
+	err = s.until(ctx, engine, scheme+"://"+ln.Addr().String(), func(ctx context.Context) error {
 		return api.Serve(ctx, ln, s.ShutdownTimeout)
 	})
 	stop()

@@ -19,6 +19,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/feed"
 	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/tlsfiles"
 	"github.com/holdfast-go/holdfast/lifecycle"
 	"github.com/holdfast-go/holdfast/stream"
 )
@@ -29,6 +30,9 @@ type targetFlags struct {
 	databaseFlags
 	URL           string   `name:"url" placeholder:"URL" help:"URL of a server, such as http://127.0.0.1:7070. Without a URL, the command opens the database given in --db."`
 	Key           string   `placeholder:"KEY" help:"API key (hf_…) for the server."`
+	CA            string   `name:"ca" placeholder:"FILE" help:"Trust a server whose certificate is signed by one of these (PEM), instead of the system's."`
+	Cert          string   `name:"cert" placeholder:"FILE" help:"Certificate of this client (PEM), for a server with --tls-client-ca."`
+	CertKey       string   `name:"cert-key" placeholder:"FILE" help:"Private key of the certificate (PEM)."`
 	Workspace     string   `placeholder:"NAME" help:"Workspace, unless the API key sets it. Default: default."`
 	ScopeKind     []string `hidden:"" placeholder:"KIND" sep:"none" help:"Options for scopes of a kind, such as cart:budget=5s,retries=10,ttl=48h: how long a change may take, how many times it is retried, and how long a scope lives after its last change. The value none or never means no limit. Repeat the flag for each kind, or separate kinds with semicolons."`
 	JanitorModule []string `hidden:"" placeholder:"MODULE" sep:"," help:"Modules whose published lifecycles the standard janitor recovers, even if their configs do not set janitor: values of owning_module. Repeat the flag, or separate modules with commas."`
@@ -133,7 +137,11 @@ func (t *target) given(name string) bool {
 }
 
 func (t *target) remote() (*connection, error) {
-	c, err := client.New(t.URL, client.Options{APIKey: t.Key, Workspace: t.Workspace, UserAgent: "holdfast/" + build().Version})
+	config, err := tlsfiles.Client(tlsfiles.Files{Cert: t.Cert, Key: t.CertKey, CA: t.CA})
+	if err != nil {
+		return nil, err
+	}
+	c, err := client.New(t.URL, client.Options{APIKey: t.Key, Workspace: t.Workspace, UserAgent: "holdfast/" + build().Version, TLS: config})
 	if err != nil {
 		return nil, err
 	}
