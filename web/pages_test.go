@@ -161,7 +161,11 @@ func TestAFailedReadIsNoEmptyList(t *testing.T) {
 			return
 		}
 		w.logIn(p, w.admin)
-		for _, page := range append(w.pages, "/runs?status=WRONG") {
+		half := strings.Count(t.Name(), "postgres") // each page on one of the databases, as in TestNothingRuns
+		for i, page := range append(w.pages, "/runs?status=WRONG") {
+			if i%2 != half {
+				continue
+			}
 			w.broken.Store(page != "/runs?status=WRONG")
 			p.Navigate(w.url + page)
 			p.Wait(`document.querySelector("main .failure")`, time.Minute)
