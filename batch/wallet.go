@@ -22,7 +22,7 @@ type Wallet struct {
 }
 
 // Entry is a row of a wallet's ledger. Rows are numbered from 1 and never changed. Balance is the
-// wallet's balance after this row.
+// wallet's balance after this entry.
 type Entry struct {
 	Number    int64
 	Delta     int64

@@ -886,12 +886,12 @@ func (c *Client) ListNodesPage(ctx context.Context, p Page, o ...Option) (wire.L
 	return do[wire.List[wire.Node]](ctx, c, list(p, "nodes"), o)
 }
 
-// ListRates lists what each node has done by the minute, oldest first.
+// ListRates lists the activity of each node per minute, oldest first.
 func (c *Client) ListRates(ctx context.Context, f RateFilter) iter.Seq2[wire.Rate, error] {
 	return pages(func(p Page) (wire.List[wire.Rate], error) { return c.ListRatesPage(ctx, f, p) })
 }
 
-// ListRatesPage lists a page of what each node has done by the minute, oldest first.
+// ListRatesPage lists a page of the activity of each node per minute, oldest first.
 func (c *Client) ListRatesPage(ctx context.Context, f RateFilter, p Page, o ...Option) (wire.List[wire.Rate], error) {
 	return do[wire.List[wire.Rate]](ctx, c, list(p, "rates").set("minutes", f.Minutes), o)
 }

@@ -20,7 +20,7 @@ func (a *API) overviewRoutes() {
 	add(a, route{Method: http.MethodGet, Path: "lifecycles/{name}/counts", ID: "countEntities", Tag: "visibility", Summary: "Count the entities of a lifecycle by status.", Roles: readers,
 		More: "Counts are exact up to 10,000. Rows of your own tables are not counted."}, countEntities)
 	add(a, route{Method: http.MethodGet, Path: "nodes", ID: "listNodes", Tag: "visibility", Summary: "List the nodes that run on the database.", Roles: readers}, listNodes)
-	add(a, route{Method: http.MethodGet, Path: "rates", ID: "listRates", Tag: "visibility", Summary: "List what each node has done by the minute, oldest first.", Roles: readers, Filter: "RateFilter"}, listRates)
+	add(a, route{Method: http.MethodGet, Path: "rates", ID: "listRates", Tag: "visibility", Summary: "List the activity of each node per minute, oldest first.", Roles: readers, Filter: "RateFilter"}, listRates)
 }
 
 func tallyOf(t inbox.Tally) wire.Tally { return wire.Tally{Counts: t.Counts, Capped: t.Capped} }

@@ -42,7 +42,7 @@ func (a *API) runRoutes() {
 func runOf(r runengine.Run) wire.Run {
 	w := wire.Run{ID: r.ID, WorkspaceID: r.Workspace, DefinitionID: r.Definition, IdempotencyKey: nonEmpty(r.Key), Status: r.Status, Version: r.Version,
 		Input: remote.OrNull(r.Input), State: remote.OrNull(r.State), Output: remote.OrNull(r.Output), CurrentStepName: nonEmpty(r.Step), CancelRequested: r.CancelRequested, Error: nonEmpty(r.Error),
-		CreatedAt: timeOrNil(r.CreatedAt), StartedAt: timeOrNil(r.StartedAt), FinishedAt: timeOrNil(r.FinishedAt)}
+		CreatedAt: timeOrNil(r.CreatedAt), StartedAt: timeOrNil(r.StartedAt), FinishedAt: timeOrNil(r.FinishedAt), UpdatedAt: timeOrNil(r.UpdatedAt)}
 	if r.Status == runengine.Completed {
 		w.CurrentStepName = nil
 	}

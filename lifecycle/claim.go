@@ -30,7 +30,7 @@ const (
 	Rejected Outcome = "invalid" // the request was refused, as with [holdfast.Invalid]
 )
 
-// Claim takes the claim of a step for a caller that runs the body itself and then calls [Claim.Settle], [Claim.Fail] or
+// Claim claims a step for a caller that runs the body itself and then calls [Claim.Settle], [Claim.Fail] or
 // [Claim.Reject]. If the caller does not end the claim, the janitor recovers it after its lease has expired. Claim runs
 // the validation of the step, but not its action. It returns the same errors as [Lifecycle.Fire], including
 // [holdfast.ErrActionFailed] if the validation fails.

@@ -129,9 +129,9 @@ func (r relation) check(t *table, ours string) error {
 	case r.schema == ours || r.schema == "pg_catalog" || r.schema == "information_schema":
 		return fault.New(fault.Validation, "%s belongs to Holdfast or PostgreSQL: use one of your own tables", t.name)
 	case r.kind == "v" || r.kind == "m":
-		return fault.New(fault.Validation, "%s is a view: name its table", t.name)
+		return fault.New(fault.Validation, "%s is a view: use the underlying table instead", t.name)
 	case r.kind != "r" && r.kind != "p":
-		return fault.New(fault.Validation, "%s is not an ordinary or partitioned table: name such a table", t.name)
+		return fault.New(fault.Validation, "%s is not an ordinary or partitioned table: use one of these", t.name)
 	case r.temporary:
 		return fault.New(fault.Validation, "%s is a temporary table, which only one connection can see: use a permanent table", t.name)
 	case !r.usage:

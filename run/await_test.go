@@ -85,8 +85,8 @@ func TestAwaitReturnsWhatIsStored(t *testing.T) {
 				if stored := encoded(t, r); one != stored || two != stored || r.Status != status {
 					t.Errorf("Await returned\n  %s and\n  %s, but what is stored is %s:\n  %s", one, two, r.Status, stored)
 				}
-				if !started.CreatedAt.Equal(r.CreatedAt) || r.FinishedAt.IsZero() {
-					t.Errorf("created at %v by Start and at %v as stored, finished at %v", started.CreatedAt, r.CreatedAt, r.FinishedAt)
+				if !started.CreatedAt.Equal(r.CreatedAt) || r.FinishedAt.IsZero() || !r.UpdatedAt.Equal(r.FinishedAt) || started.UpdatedAt.Before(started.CreatedAt) {
+					t.Errorf("created at %v by Start and at %v as stored, finished at %v, updated at %v", started.CreatedAt, r.CreatedAt, r.FinishedAt, r.UpdatedAt)
 				}
 			}
 		})

@@ -66,11 +66,13 @@ func EndWith(outcome Outcome) ResolveOption {
 	})
 }
 
-// Resolve records what a person knows about the effects of an uncertain step ([Visit.Uncertain]), identified
-// by its operation ([Visit.Operation]), and returns the run. It stores each known result. If another effect
-// stays unknown, the step stays uncertain. If all are known, the handler of the step runs again with the
-// results, or the step ends: with [EndWith], or with success if an opaque body is known to have acted. If the step is not uncertain, a resolution contradicts a known result, or an effect
-// stays unknown with EndWith, the error is [holdfast.ErrConflict], and nothing is stored.
+// Resolve records what a person knows about the effects of an uncertain step ([Visit.Uncertain]), identified by its
+// operation ([Visit.Operation]), and returns the run. It stores each known result. The step stays uncertain while an
+// effect is unknown that has neither a probe nor [holdfast.OnUnknownRetry]: only a person can say what became of it.
+// Otherwise the handler of the step runs again with the results, or the step ends: with [EndWith], or with success if
+// an opaque body is known to have acted (its effect has the name "$body"). If the step is not uncertain, a resolution
+// contradicts a known result, or an effect stays unknown with EndWith, the error is [holdfast.ErrConflict], and
+// nothing is stored.
 func Resolve(ctx context.Context, e *holdfast.Engine, operation string, known []holdfast.Resolution, o ...ResolveOption) (Run, error) {
 	var with resolveOptions
 	for _, option := range o {
@@ -90,12 +92,11 @@ func Resolve(ctx context.Context, e *holdfast.Engine, operation string, known []
 	return public(l.Run), err
 }
 
-// Release ends the lease of a step, identified by its operation ([Visit.Operation]), without its holder, and returns the
-// run. The step is due again at once and does not count an attempt, unlike a released operation of a lifecycle, which
-// ends; if a cancellation of the run was requested, the run
-// is cancelled. The holder can write nothing more; its code may still run until it notices. If the outcome of an effect
-// is unknown, nothing is changed and the error is [holdfast.ErrEffectUnresolved]; if the step is not leased, it is
-// [holdfast.ErrConflict]. The audit records the reason.
+// Release takes the lease of a step, identified by its operation ([Visit.Operation]), from its holder, and returns the
+// run. The step is due again at once, and no attempt is counted; if a cancellation of the run was requested, the run is
+// cancelled. (A released operation of a lifecycle ends instead.) The holder can write nothing more; its code may still
+// run until it notices. If the outcome of an effect is unknown, nothing is changed and the error is
+// [holdfast.ErrEffectUnresolved]; if the step is not leased, it is [holdfast.ErrConflict]. The audit records the reason.
 func Release(ctx context.Context, e *holdfast.Engine, operation, reason string, o ...ReleaseOption) (Run, error) {
 	with := lease.Intervention{Reason: reason}
 	for _, option := range o {

@@ -57,6 +57,7 @@ type Run struct {
 	CreatedAt            time.Time
 	StartedAt            time.Time
 	FinishedAt           time.Time
+	UpdatedAt            time.Time // the last change
 }
 
 // Over reports whether the run is COMPLETED, FAILED or CANCELLED. A failed run can be retried with [Retry].
@@ -64,7 +65,7 @@ func (r Run) Over() bool { return runengine.Over(string(r.Status)) }
 
 func public(r runengine.Run) Run {
 	return Run{ID: r.ID, Definition: r.Definition, Key: r.Key, Status: Status(r.Status), Version: r.Version, Input: r.Input, State: r.State, Output: raw(r.Output), Error: r.Error,
-		Step: r.Step, CancelRequested: r.CancelRequested, CreatedAt: r.CreatedAt, StartedAt: r.StartedAt, FinishedAt: r.FinishedAt}
+		Step: r.Step, CancelRequested: r.CancelRequested, CreatedAt: r.CreatedAt, StartedAt: r.StartedAt, FinishedAt: r.FinishedAt, UpdatedAt: r.UpdatedAt}
 }
 
 // raw returns stored JSON, or nil if it is empty, because an empty [json.RawMessage] cannot be encoded.

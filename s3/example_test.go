@@ -18,5 +18,5 @@ func ExampleParse() {
 	fmt.Println(err)
 	// Output:
 	// invoices artifacts https://s3.eu-central-1.amazonaws.com
-	// VALIDATION_ERROR: the object store URL must not have a user: set the credentials separately
+	// VALIDATION_ERROR: the object store URL must not contain a user name or password: set the credentials separately
 }

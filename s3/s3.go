@@ -95,7 +95,7 @@ func endpoint(text string) (*url.URL, error) {
 	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "":
 		return nil, fault.New(fault.Validation, "the object store endpoint must be a URL such as https://s3.eu-central-1.amazonaws.com")
 	case u.User != nil:
-		return nil, fault.New(fault.Validation, "the object store endpoint must not have a user: set the credentials separately")
+		return nil, fault.New(fault.Validation, "the object store endpoint must not contain a user name or password: set the credentials separately")
 	case strings.Trim(u.Path, "/") != "":
 		return nil, fault.New(fault.Validation, "the object store endpoint must not have a path: set the bucket and the folder separately")
 	case u.RawQuery != "" || u.ForceQuery || u.Fragment != "":

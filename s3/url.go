@@ -19,7 +19,7 @@ func Parse(text string) (Config, error) {
 	case err != nil || u.Scheme != "s3" || u.Opaque != "" || u.Fragment != "" || u.Host != u.Hostname():
 		return Config{}, fault.New(fault.Validation, "the object store URL must have the form s3://bucket/folder?endpoint=https://s3.eu-central-1.amazonaws.com")
 	case u.User != nil:
-		return Config{}, fault.New(fault.Validation, "the object store URL must not have a user: set the credentials separately")
+		return Config{}, fault.New(fault.Validation, "the object store URL must not contain a user name or password: set the credentials separately")
 	}
 	c := Config{Bucket: u.Host, Folder: strings.Trim(u.Path, "/")}
 	if err := c.parameters(u.RawQuery); err != nil {

@@ -79,7 +79,7 @@ type NodePool struct {
 // Snapshot is the oldest open transaction of PostgreSQL that has a snapshot.
 type Snapshot struct {
 	Since *Time  `json:"since" doc:"When the transaction began."`
-	By    string `json:"by" doc:"The connection of the transaction: its process id, its application or role, and its state."`
+	By    string `json:"by" doc:"The connection that holds the transaction open: its process id, its application or role, and its state."`
 }
 
 // Rate is what a node has done in one minute.

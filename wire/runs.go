@@ -53,6 +53,7 @@ type Run struct {
 	CreatedAt       *Time           `json:"createdAt"`
 	StartedAt       *Time           `json:"startedAt"`
 	FinishedAt      *Time           `json:"finishedAt"`
+	UpdatedAt       *Time           `json:"updatedAt" doc:"The last change of the run."`
 }
 
 // RunStep is one visit of a step.

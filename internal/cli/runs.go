@@ -49,7 +49,7 @@ func runFacts(r wire.Run, before ...string) *table {
 	}
 	return facts(append(before, "run", r.ID, "definition", r.DefinitionID, "run key", text(r.IdempotencyKey), "status", r.Status, "version", number64(r.Version),
 		"step", text(r.CurrentStepName), "cancel requested", yes(r.CancelRequested), "input", string(r.Input), "state", string(r.State), "output", output,
-		"error", text(r.Error), "created", at(r.CreatedAt), "finished", at(r.FinishedAt))...)
+		"error", text(r.Error), "created", at(r.CreatedAt), "finished", at(r.FinishedAt), "updated", at(r.UpdatedAt))...)
 }
 
 type runsDefine struct {

@@ -18,7 +18,8 @@ const (
 	Before
 	// After executes the point, including a commit, and then crashes the engine.
 	After
-	// Error executes the point but hides the result: its outcome is unknown to the caller. The engine stays alive.
+	// Error executes the point but hides the result and returns an error. At a commit or a call the outcome is then unknown
+	// to the caller; at a read, or a command inside a transaction, it is a failure. The engine stays alive.
 	Error
 	// Lost does not execute the point, and returns the same error as Error.
 	Lost
@@ -36,13 +37,13 @@ func (f Fault) String() string { return faultNames[f] }
 
 // Strike is a fault at one point.
 type Strike struct {
-	// At is the number of the point, from 1; after another strike it counts from there.
+	// At is the number of the point. Points are numbered from 1, and from 1 again after each strike.
 	At    int
 	Fault Fault
-	// ForGood makes an Error or a Lost strike at the following points too. To ensure that everything ends, the
-	// engine crashes after [Patience] of them, which also ends the fault. A Cancel for good ends the context of the
-	// entire request ([Plan.Request]), and with it that of every call not detached from it. A crash is always for
-	// good.
+	// ForGood repeats an Error or a Lost at every point that follows. So that each case ends, the engine crashes after
+	// [Patience] repetitions, and the fault ends with it. With Cancel, ForGood ends the context of the whole request
+	// ([Plan.Request]), and so of every call whose context was derived from it. It has no effect on Before and After: an
+	// engine that has crashed does not recover.
 	ForGood bool
 }
 

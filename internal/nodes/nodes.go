@@ -1,5 +1,5 @@
-// Package nodes records which nodes run an engine on the database, what they serve and how they are, and what they have
-// done by the minute.
+// Package nodes records which nodes run an engine on the database, what they serve, their health, and their activity
+// per minute.
 //
 // A node reports every [Every], in one short transaction, and deletes its row when it stops. A row that was not refreshed
 // for [GoneAfter] is that of a node that crashed or cannot reach the database. Nothing depends on these rows but what is

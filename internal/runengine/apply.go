@@ -151,6 +151,7 @@ func (c *planner) after(l *ClaimedStep, m moved) ClaimedStep {
 	next := ClaimedStep{Shard: l.Shard, Run: c.run, Step: c.step, memo: &c.memo}
 	next.Run.Version = m.version
 	next.Run.memo = c.plan.Run.Memo
+	next.Run.UpdatedAt = m.now
 	next.since = m.since
 	if next.Run.StartedAt.IsZero() && c.run.Status != Pending && c.run.Status != Cancelled {
 		next.Run.StartedAt = m.now

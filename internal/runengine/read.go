@@ -100,7 +100,7 @@ type runRow struct{ Run }
 func (x *runRow) into() []any {
 	r := &x.Run
 	return []any{&r.Workspace, &r.ID, &r.Definition, &r.Key, &r.Status, &r.Version, &r.Input, &r.State, &r.memo, &r.Output, &r.Error, &r.Step, &r.Visit,
-		&r.CancelRequested, &r.CreatedAt, &r.StartedAt, &r.FinishedAt}
+		&r.CancelRequested, &r.CreatedAt, &r.StartedAt, &r.FinishedAt, &r.UpdatedAt}
 }
 
 func (x *runRow) run() Run {

@@ -86,6 +86,7 @@ type Run struct {
 	Visit                            int64
 	CancelRequested                  bool
 	CreatedAt, StartedAt, FinishedAt time.Time
+	UpdatedAt                        time.Time
 
 	memo []byte // as stored; see the type memo
 }

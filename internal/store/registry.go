@@ -27,9 +27,9 @@ type Registry struct {
 	Claims map[string][]string
 }
 
-// Move describes how a command moves an entity of a lifecycle. Into are the claim statuses it may enter; To are the
-// statuses it leaves the entity in, now or when the claim ends. Stray is the claim status that the entity is in
-// without a claim, if the command adopts it.
+// Move describes how a command moves an entity of a lifecycle. Into are the claim statuses that the command may put the
+// entity into; To are the statuses that the entity may have afterwards, when the command is done or its claim has ended.
+// Stray is the claim status of an entity that has no claim, if the command gives it one.
 type Move struct {
 	Lifecycle string
 	Into, To  []string
@@ -130,8 +130,8 @@ var registryVerb = VerbOf[struct{}](Decl{Name: "registry.get", Lane: Read}, nil,
 	})
 
 // addLifecycle records the statuses of a lifecycle. While a config change is announced, wanted has the statuses
-// after it, and only those that exist both before and after count. The statuses that are claims before or after
-// the change are stored together.
+// after it, and only those that exist both before and after are recorded. Of claim statuses, those of both configs are
+// recorded.
 func (g *Registry) addLifecycle(name, statuses, wanted, claims string) error {
 	var have, want, claimed []string
 	if err := json.Unmarshal([]byte(statuses), &have); err != nil {
@@ -155,8 +155,8 @@ func (g *Registry) addLifecycle(name, statuses, wanted, claims string) error {
 	return nil
 }
 
-// allows refuses a status that the lifecycle does not have (any more), a target status that has become a claim status,
-// and a stray status that is no longer a claim status.
+// allows refuses a status that the config does not have, or will not have after the announced change, a target status
+// that has become a claim status, and a stray status that is no longer a claim status.
 func (g *Registry) allows(m Move) error {
 	have, governed := g.Statuses[m.Lifecycle]
 	if !governed {
@@ -164,27 +164,27 @@ func (g *Registry) allows(m Move) error {
 	}
 	for _, s := range slices.Concat(m.Into, m.To) {
 		if s != "" && !slices.Contains(have, s) {
-			return changed(m.Lifecycle, s, "lifecycle %q does not have status %q")
+			return changed(m.Lifecycle, s, "the config of lifecycle %q does not allow status %q")
 		}
 	}
 	claims := g.Claims[m.Lifecycle] // nil: the config was stored by a version that does not store claim statuses
 	if m.Stray != "" && claims != nil && !slices.Contains(claims, m.Stray) {
-		return changed(m.Lifecycle, m.Stray, "lifecycle %q no longer has the claim status %q")
+		return changed(m.Lifecycle, m.Stray, "in lifecycle %q, status %q is no longer a claim status")
 	}
 	for _, s := range m.To {
 		if slices.Contains(claims, s) {
-			return changed(m.Lifecycle, s, "lifecycle %q allows only claims to enter status %q")
+			return changed(m.Lifecycle, s, "in lifecycle %q, only a claim may put an entity into status %q")
 		}
 	}
 	return nil
 }
 
 func changed(lifecycle, status, why string) error {
-	return fault.New(fault.Concurrency, why+", because its config was changed or is being changed: try again with the current config", lifecycle, status).With("lifecycle", lifecycle).With("status", status)
+	return fault.New(fault.Concurrency, why+", because the config was changed or is being changed: read the config and try again", lifecycle, status).With("lifecycle", lifecycle).With("status", status)
 }
 
-// ParseReaction parses the stored form of a reaction: a JSON list of event names, in which "*" matches any, and
-// a pattern, of which "" matches any stream.
+// ParseReaction parses the stored form of a reaction: events is a JSON list of event names, in which "*" matches every
+// name; streams is a regular expression, or "" for every stream.
 func ParseReaction(name, source, events, streams string) (r Reaction, err error) {
 	r = Reaction{Name: name, Source: EventTable(source)}
 	if err := json.Unmarshal([]byte(events), &r.Events); err != nil {

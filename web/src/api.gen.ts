@@ -1430,6 +1430,8 @@ export interface Run {
   startedAt: string | null;
   state: any;
   status: "PENDING" | "RUNNING" | "WAITING" | "PAUSED" | "COMPLETED" | "FAILED" | "CANCELLED";
+  /** The last change of the run. */
+  updatedAt: string | null;
   /** Incremented by every change of the run. */
   version: number;
   workspaceId: string;
@@ -1541,7 +1543,7 @@ export interface Signalled {
 }
 
 export interface Snapshot {
-  /** The connection of the transaction: its process id, its application or role, and its state. */
+  /** The connection that holds the transaction open: its process id, its application or role, and its state. */
   by: string;
   /** When the transaction began. */
   since: string | null;

@@ -18,7 +18,7 @@ WITH edge AS (
        AND r.status NOT IN ('COMPLETED', 'CANCELLED') AND r.id >= coalesce((SELECT edge.id FROM edge), :from)
 )
 SELECT r.wanted, r.at_edge, r.workspace, r.id, r.definition, coalesce(r.key, ''), r.status, r.version, r.input::text, r.state::text, r.memo::text, coalesce(r.output::text, ''), coalesce(r.error, ''),
-       r.step, r.visit, r.cancel_requested, r.created_at, coalesce(r.started_at, 'epoch'), coalesce(r.finished_at, 'epoch')
+       r.step, r.visit, r.cancel_requested, r.created_at, coalesce(r.started_at, 'epoch'), coalesce(r.finished_at, 'epoch'), r.updated_at
   FROM j AS r
  WHERE r.wanted OR r.at_edge
  ORDER BY r.id DESC

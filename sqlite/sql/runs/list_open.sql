@@ -16,7 +16,7 @@ WITH edge AS (
        AND r.status NOT IN ('COMPLETED', 'CANCELLED') AND r.id >= coalesce((SELECT edge.id FROM edge), :from)
 )
 SELECT r.wanted, r.at_edge, r.workspace, r.id, r.definition, coalesce(r.key, ''), r.status, r.version, r.input, r.state, r.memo, coalesce(r.output, ''), coalesce(r.error, ''),
-       r.step, r.visit, r.cancel_requested, r.created_at, coalesce(r.started_at, 0), coalesce(r.finished_at, 0)
+       r.step, r.visit, r.cancel_requested, r.created_at, coalesce(r.started_at, 0), coalesce(r.finished_at, 0), r.updated_at
   FROM j AS r
  WHERE r.wanted OR r.at_edge
  ORDER BY r.id DESC

@@ -62,7 +62,7 @@ function rotate(h: Handler, done: () => void) {
 }
 
 const remove = (h: Handler, done: () => void) => ask({ title: "Delete " + h.name, label: "Delete " + h.name, danger: true, method: "DELETE", path: p`/handlers/${h.name}`, said: "Deleted.", done: () => { done(); go("/handlers"); },
-  body: <p>This deletes the declaration of handler <strong>{h.name}</strong>. It is refused while operations wait for its workers, or a lifecycle or a reaction refers to it.</p> });
+  body: <p>This deletes the declaration of handler <strong>{h.name}</strong>. The deletion is refused while operations wait for the handler's workers, or while a lifecycle or reaction refers to the handler.</p> });
 
 export function Handlers() {
   useTitle("Handlers");
@@ -102,7 +102,7 @@ function HandlerDetail({ name, nodes, reload }: { name: string; nodes?: Node[]; 
     <Act method="DELETE" path={p`/handlers/${name}`} class="danger" onClick={() => remove(h, reload)}>Delete</Act><Menu label="More" entries={[curlEntry("GET", p`/handlers/${name}`)]} /></>}>
     {nodes && !by.some(x => !x.node.gone) && <Notice tone="danger"><p>Nobody polls for its work. {h?.kind === "http" ? "Start a server: it calls the URL." : "Start a worker that claims its tasks."} Work that is due waits.</p></Notice>}
     {h ? <Panel title="Declaration"><Facts of={[["Kind", h.kind], ["URL", h.url || undefined], ["Safety", h.safety || "not declared"], ["If the outcome is unknown", h.onUnknown], ["Timeout", h.timeoutMs ? lengthText(h.timeoutMs) : "15 min (default)"], ["Declared", <Time at={h.createdAt} />], ["Last change", <Time at={h.updatedAt} />]]} /></Panel>
-      : <Notice tone="neutral" icon="plug"><p>This handler is not declared in the API. It belongs to a Go program, or does not exist any more.</p></Notice>}
+      : <Notice tone="neutral" icon="plug"><p>This handler is not declared in the API. It belongs to a Go program, or it no longer exists.</p></Notice>}
     <Panel title="Who polls" flush><SimpleTable of={by} id={x => x.node.name} empty={<Empty title="Nobody">A node or worker that asks for the work of this handler is listed here within 10 seconds.</Empty>} columns={[
       { title: "Node", cell: x => <a class="link" href={to.node(x.node.name)}>{x.node.name}</a> }, { title: "For", cell: x => (x.remote ? "a worker" : "itself") }, { title: "Work", cell: x => x.kinds.join(", ") }, { title: "State", cell: x => <State of={x.node.gone ? "gone" : x.node.stalled ? "stalled" : "ready"} /> }, { title: "Last seen", cell: x => <Time at={x.node.seenAt} /> }]} /></Panel>
     <Panel title={`Errors (${errors.length})`} flush>{operations.error.value ? <Failure error={operations.error.value} retry={operations.reload} /> : <SimpleTable of={errors} id={o => o.id} empty={<Empty title="No errors">Unfinished operations whose last attempt failed are listed here.</Empty>} columns={[

@@ -86,7 +86,7 @@ const acknowledge = (o: Operation, all: Contradiction[]) => ask({ title: "Acknow
 /** What the state means, and what a person can do. */
 const why: Record<string, string> = {
   held: "A holder works on it. Its lease is renewed while it does.", due: "It has no holder: the next worker or node that polls for it takes it.",
-  uncertain: "Nothing says whether an effect happened. Look into the other system, then resolve it.", ended: "It has ended.",
+  uncertain: "There is no record of whether an effect happened. Look into the other system, then resolve it.", ended: "It has ended.",
 };
 
 export function OperationDetail({ id, claim }: { id: string; claim?: HeldClaim }) {

@@ -125,7 +125,7 @@ function Charts({ rates, from, until, select }: { rates: ReturnType<typeof useRa
       <div class="panel"><Chart title="Lag" times={s.times} onRange={select} series={[{ label: "age of the oldest due work", tone: "waiting", values: s.lagMs.map(v => (v === null ? null : v / 1000)), unit: "s" }]} /></div>
       <div class="panel"><Chart title="Work that ended" times={s.times} onRange={select} series={[{ label: "steps", tone: "active", values: s.steps, unit }, { label: "deliveries", tone: "ok", values: s.reactions, unit }, { label: "items", tone: "waiting", values: s.items, unit }, { label: "runs", tone: "uncertain", values: s.runs, unit }]} /></div>
     </section>
-    <p class="muted">All nodes of the database, by the minute{step > 1 ? `, mean of ${step} minutes` : ""}. Drag over a chart to select a part of it.</p></>;
+    <p class="muted">All nodes of the database, per minute{step > 1 ? `, mean of ${step} minutes` : ""}. Drag over a chart to select a part of it.</p></>;
 }
 
 function Nodes({ read }: { read: ReturnType<typeof useGet<{ items: Node[] }>> }) {

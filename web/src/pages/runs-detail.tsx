@@ -141,7 +141,7 @@ function runActions(run: Run, step: RunStep | undefined, specs: Spec[]): RunActi
 function cancelRun(run: Run, step?: RunStep): void {
   const flight = step?.holder || step?.uncertain;
   ask({ title: "Cancel the run", label: flight ? "Request the cancellation" : "Cancel the run now", danger: true, touches: 1, method: "POST", path: p`/workflow-runs/${run.id}/cancel`, send: () => ({}),
-    body: <div class="stack tight"><p>Run <code>{run.id}</code> of {run.definitionId} ends without its remaining steps. Completed work is not undone.</p>
+    body: <div class="stack tight"><p>Run <code>{run.id}</code> of {run.definitionId} will end, and its remaining steps will not run. Completed work is not undone.</p>
       {flight ? <p>Step <strong>{step!.name}</strong> {step!.uncertain ? "is uncertain: resolve it, and the run is then cancelled." : <>is in flight at {step!.holder}. Its holder is told, and the run is cancelled when the step has ended.</>}</p> : <p>No step is in flight, so it is cancelled at once.</p>}</div>,
     said: (r: Run) => (r.status === "CANCELLED" ? "Cancelled." : "Requested: the run is cancelled when the step in flight has ended.") });
 }

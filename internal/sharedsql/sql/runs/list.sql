@@ -17,7 +17,7 @@ WITH edge AS (
      WHERE r.shard = :shard AND r.workspace = :workspace AND r.id < :before AND r.id >= coalesce((SELECT edge.id FROM edge), :from)
 )
 SELECT r.wanted, r.at_edge, r.workspace, r.id, r.definition, coalesce(r.key, ''), r.status, r.version, r.input{text}, r.state{text}, r.memo{text}, coalesce(r.output{text}, ''), coalesce(r.error, ''),
-       r.step, r.visit, r.cancel_requested, r.created_at, coalesce(r.started_at, {no_time}), coalesce(r.finished_at, {no_time})
+       r.step, r.visit, r.cancel_requested, r.created_at, coalesce(r.started_at, {no_time}), coalesce(r.finished_at, {no_time}), r.updated_at
   FROM j AS r
  WHERE r.wanted OR r.at_edge
  ORDER BY r.id DESC
