@@ -66,7 +66,7 @@ func plainScene(plansOnly bool) scene {
 			task("b", "idempotent"), workflow.Step{Name: "w", Type: workflow.Wait, Duration: time.Hour}, task("c", "idempotent"))
 		note := func(l runengine.ClaimedStep, more any, err error) {
 			l.Run.ID, l.Step.Holder = "", ""
-			l.Run.CreatedAt, l.Run.StartedAt, l.Run.FinishedAt, l.Step.StartedAt, l.Step.FinishedAt, l.Step.Due = time.Time{}, time.Time{}, time.Time{}, time.Time{}, time.Time{}, time.Time{}
+			l.Run.CreatedAt, l.Run.StartedAt, l.Run.FinishedAt, l.Run.UpdatedAt, l.Step.StartedAt, l.Step.FinishedAt, l.Step.Due = time.Time{}, time.Time{}, time.Time{}, time.Time{}, time.Time{}, time.Time{}, time.Time{}
 			held := !l.Step.Until.IsZero() && l.Step.Until.Unix() != 0
 			l.Step.Until = time.Time{}
 			results = append(results, formatResult(map[string]any{"run": l.Run, "step": l.Step, "held": held, "taken": l.Taken(), "more": more}, err))

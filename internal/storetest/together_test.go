@@ -101,7 +101,7 @@ func togetherScene(together, refusals bool) scene {
 			}
 			note := next
 			note.Run.ID, note.Step.Holder = "", ""
-			note.Run.CreatedAt, note.Run.StartedAt, note.Run.FinishedAt, note.Step.Until = time.Time{}, time.Time{}, time.Time{}, time.Time{}
+			note.Run.CreatedAt, note.Run.StartedAt, note.Run.FinishedAt, note.Run.UpdatedAt, note.Step.Until = time.Time{}, time.Time{}, time.Time{}, time.Time{}, time.Time{}
 			results = append(results, formatResult(map[string]any{"run": note.Run, "step": note.Step, "taken": next.Taken(), "held": next.Taken() && next.Step.Until.Unix() > 0}, nil))
 			return next
 		}
