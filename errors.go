@@ -24,6 +24,9 @@ var (
 	// ErrKeyMismatch is returned when an idempotency key, or the key of a run, was used before for a different request.
 	// For a run, the field "differs" lists the parts of the request that are different.
 	ErrKeyMismatch = fault.Of(fault.KeyMismatch)
+	// ErrKeyExpired is returned when the key of a run belongs to one that has ended and was deleted after its retention. The
+	// run is not started again. The field "runId" is its id.
+	ErrKeyExpired = fault.Of(fault.KeyExpired)
 	// ErrKeyInFlight is returned while another request with the same idempotency key is in flight. Retry the call a
 	// little later.
 	ErrKeyInFlight = fault.Of(fault.KeyInFlight)

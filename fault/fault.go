@@ -38,6 +38,7 @@ const (
 	PayloadTooLarge      Code = "PAYLOAD_TOO_LARGE"
 	UnsupportedMediaType Code = "UNSUPPORTED_MEDIA_TYPE"
 	KeyMismatch          Code = "KEY_MISMATCH"
+	KeyExpired           Code = "KEY_EXPIRED"
 	ActionInvalid        Code = "ACTION_INVALID"
 	ActionFailed         Code = "ACTION_FAILED"
 	InsufficientFunds    Code = "INSUFFICIENT_FUNDS"
@@ -94,6 +95,7 @@ var statuses = map[Code]int{
 	PayloadTooLarge:      413,
 	UnsupportedMediaType: 415,
 	KeyMismatch:          422,
+	KeyExpired:           410,
 	ActionInvalid:        422,
 	ActionFailed:         422,
 	InsufficientFunds:    422,

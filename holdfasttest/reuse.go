@@ -141,7 +141,7 @@ func (m main) Run() int {
 	return m.m.Run()
 }
 
-// prepareWipe creates the function that empties the tables. The initial rows stay: the migrations, the clock, which
+// prepareWipe creates the function that empties the tables. The initial rows stay: the migrations, the retention, the clock, which
 // is reset, and the secret. It is a function because functions cache their plans.
 const prepareWipe = `SET lock_timeout = '2s';
 DO $$ BEGIN
@@ -164,7 +164,7 @@ DO $$ BEGIN
         RETURN ended;
     END $body$'
     FROM pg_class c
-    WHERE c.relnamespace = 'holdfast'::regnamespace AND c.relkind IN ('r', 'p') AND NOT c.relispartition AND c.relname NOT IN ('migration', 'clock', 'secret'));
+    WHERE c.relnamespace = 'holdfast'::regnamespace AND c.relkind IN ('r', 'p') AND NOT c.relispartition AND c.relname NOT IN ('migration', 'clock', 'secret', 'retention'));
 END $$`
 
 const wipe = `SELECT pg_temp.wipe()`
@@ -188,4 +188,5 @@ const shape = `SELECT concat_ws(' ', count(*), sum(hashtextextended(part, 0))) F
     UNION ALL SELECT concat_ws(' ', 'public', o.oprname) FROM pg_operator o WHERE o.oprnamespace = 'public'::regnamespace
     UNION ALL SELECT concat_ws(' ', 'public', n.nspacl::text) FROM pg_namespace n WHERE n.nspname = 'public'
     UNION ALL SELECT s.value::text FROM holdfast.secret s
+    UNION ALL SELECT concat_ws(' ', 'retention', r.by_default) FROM holdfast.retention r
     UNION ALL SELECT n.nspname FROM pg_namespace n WHERE n.nspname NOT LIKE 'pg\_%') o`

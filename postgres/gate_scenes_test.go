@@ -276,7 +276,8 @@ func (r *runStage) calls() map[string]call {
 			return r.executor.Expire(ctx, engine.Of(e), r.at)
 		},
 		"prune": func(ctx context.Context, e *holdfast.Engine) (any, error) {
-			return runengine.Prune(ctx, engine.Of(e), r.at)
+			n, _, err := r.executor.Prune(ctx, engine.Of(e), r.at)
+			return n, err
 		},
 		"tick": func(ctx context.Context, e *holdfast.Engine) (any, error) {
 			due, err := runengine.Ready(ctx, engine.Of(e), r.at, []string{""}, "", 10)

@@ -160,7 +160,8 @@ func (s *streamStage) calls() map[string]call {
 		},
 		"prune histories": func(ctx context.Context, e *holdfast.Engine) (any, error) {
 			p := retention.Pruner{Retention: time.Hour}
-			return p.Sweep(ctx, engine.Of(e))
+			n, _, err := p.Sweep(ctx, engine.Of(e))
+			return n, err
 		},
 		"last": func(ctx context.Context, e *holdfast.Engine) (any, error) { // what the registration waited for is over
 			for done := any(false); done == false; { // a vacuum may be in flight too

@@ -103,7 +103,7 @@ func sweepsOld(t *testing.T, admin *pgx.Conn, hf *holdfast.Engine) {
 		t.Errorf("the truncated stream has %d events, want 1", n)
 	}
 	p := retention.Pruner{Retention: time.Hour}
-	if n, err := p.Sweep(t.Context(), engine.Of(hf)); n == 0 || err != nil {
+	if n, _, err := p.Sweep(t.Context(), engine.Of(hf)); n == 0 || err != nil {
 		t.Errorf("removed %d events of the history, want some: %v", n, err)
 	}
 }
@@ -158,7 +158,7 @@ func TestTheRuntimeRoleDeletesWhatRetentionPermits(t *testing.T) {
 				if _, err := store.DatabaseOf(db).Migrate(t.Context(), options); err != nil {
 					t.Fatal(err)
 				}
-				db = postgres.URL(url, later(t, "-- min_reader: 3\n"))
+				db = postgres.URL(url, later(t, "-- min_reader: 10\n"))
 				execute(t, admin, `ALTER FUNCTION holdfast.drop_events OWNER TO CURRENT_USER`, `ALTER FUNCTION holdfast.prune_history OWNER TO CURRENT_USER`,
 					`GRANT EXECUTE ON FUNCTION holdfast.drop_events, holdfast.prune_history TO PUBLIC`, `GRANT USAGE ON SCHEMA holdfast TO `+app, `GRANT SELECT, INSERT, DELETE ON holdfast.event, holdfast.history TO `+app,
 					`GRANT DELETE ON holdfast.event, holdfast.history TO PUBLIC`, `GRANT ALL ON holdfast.event, holdfast.history, holdfast.clock TO `+app+` WITH GRANT OPTION`)

@@ -90,7 +90,8 @@ func Key(key string) StartOption {
 }
 
 // Start starts a run; created reports whether the run is new. With a [Key] that was used before, Start
-// returns the run that was started first, or [holdfast.ErrKeyMismatch] if the content differs. If the
+// returns the run that was started first, [holdfast.ErrKeyMismatch] if the content differs, or [holdfast.ErrKeyExpired] if that
+// run was deleted after its [Retention]. If the
 // definition is invalid, or the input cannot be encoded as JSON, Start returns [holdfast.ErrValidation].
 // In a transaction, the run starts when the transaction commits.
 func (d *Definition) Start(ctx context.Context, doer holdfast.Doer, input any, o ...StartOption) (r Run, created bool, err error) {

@@ -100,7 +100,8 @@ func (k *service) start() {
 		k.engine.Background(k.Worker.Run)
 		k.engine.Serves(k.Worker.WorkKinds)
 		k.engine.Steps(k.Worker.WorkKinds, k.Worker.Step) // for tests that step the loops: holdfasttest.Settle
-		k.engine.Sweep("runs", k.sweep, wake.WorkKind{Kind: wake.HeldStep}, wake.WorkKind{Kind: wake.OldRun})
+		k.engine.Sweep("runs", k.expire, wake.WorkKind{Kind: wake.HeldStep})
+		k.engine.Deletes("ended runs", k.prune, wake.WorkKind{Kind: wake.OldRun})
 		k.engine.Background(k.rouse)
 	})
 }
@@ -140,13 +141,19 @@ func (k *service) rouseShard(ctx context.Context, shard int16) (woken int, err e
 	}
 }
 
-// sweep ends expired leases and deletes runs whose retention has ended.
-func (k *service) sweep(ctx context.Context) (freed int, err error) {
-	return store.Sweep(ctx, k.engine, func(at store.Partition) (int, error) {
-		n, err := k.Executor.Expire(ctx, k.engine, at)
-		gone, failed := runengine.Prune(ctx, k.engine, at)
-		return n + gone, errors.Join(err, failed)
+// expire ends expired leases.
+func (k *service) expire(ctx context.Context) (freed int, err error) {
+	return store.Sweep(ctx, k.engine, func(at store.Partition) (int, error) { return k.Executor.Expire(ctx, k.engine, at) })
+}
+
+// prune deletes runs whose retention has ended.
+func (k *service) prune(ctx context.Context) (deleted int, more bool, err error) {
+	deleted, err = store.Sweep(ctx, k.engine, func(at store.Partition) (int, error) {
+		n, full, err := k.Executor.Prune(ctx, k.engine, at)
+		more = more || full
+		return n, err
 	})
+	return deleted, more, err
 }
 
 // all returns the handlers of this node. Transitions are included only if the engine has
@@ -249,7 +256,8 @@ func (k *service) transition(ctx context.Context, l *runengine.ClaimedStep) (run
 }
 
 // Retention sets the retention of finished runs whose definition does not set one. It must be at least a millisecond, or 0
-// for the default: such runs are retained forever. Pass it to [holdfast.Open].
+// for the default: such runs are retained forever. The key of a deleted run stays, see [KeyRetention]. Pass it to
+// [holdfast.Open].
 func Retention(retention time.Duration) holdfast.Part {
 	return part(func(e *holdfast.Engine) error {
 		if retention != 0 && retention < time.Millisecond {
@@ -257,5 +265,18 @@ func Retention(retention time.Duration) holdfast.Part {
 		}
 		serviceOf(engine.Of(e)).Executor.Retention = retention
 		return engine.Of(e).Once("run.Retention")
+	})
+}
+
+// KeyRetention sets how long the key of a run that was deleted after its retention is kept, counted from the deletion. It must
+// be at least a millisecond, or 0 for the default: forever. While the key is kept, a start with it returns
+// [holdfast.ErrKeyExpired]; after that, it starts a new run. Pass it to [holdfast.Open].
+func KeyRetention(retention time.Duration) holdfast.Part {
+	return part(func(e *holdfast.Engine) error {
+		if retention != 0 && retention < time.Millisecond {
+			return fault.New(fault.Validation, "the retention of the keys of runs must be at least 1ms, or 0 for the default, got %s", retention)
+		}
+		serviceOf(engine.Of(e)).Executor.KeyRetention = retention
+		return engine.Of(e).Once("run.KeyRetention")
 	})
 }

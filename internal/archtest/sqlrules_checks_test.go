@@ -39,6 +39,7 @@ var Excepted = map[string]string{
 	"migration":   "it describes the database, not its data",
 	"clock":       "a database has one clock",
 	"secret":      "a database has one signing key",
+	"retention":   "a database is new or not",
 	"workspace":   "it is the map from workspace to shard, read before either is known",
 	"api_key":     "it has the workspace, and is read before that is known",
 	"node":        "a node serves all workspaces",

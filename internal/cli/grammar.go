@@ -84,18 +84,20 @@ type databaseFlags struct {
 }
 
 type serverFlags struct {
-	Listen            string        `default:"127.0.0.1:7070" placeholder:"ADDRESS" help:"Address to listen on; port 0 picks a free port. Default: 127.0.0.1:7070."`
-	ShutdownTimeout   time.Duration `default:"30s" placeholder:"DURATION" help:"How long to drain requests in flight after SIGTERM or SIGINT. Default: 30s."`
-	JanitorEvery      time.Duration `default:"10s" placeholder:"DURATION" help:"Interval at which the janitor releases expired leases. A lifecycle may set a longer interval. Default: 10s."`
-	JanitorStuckAfter time.Duration `default:"5m" placeholder:"DURATION" help:"How long a claim lasts without renewal, unless the lifecycle or the caller sets another duration. Default: 5m."`
-	JanitorModule     []string      `placeholder:"MODULE" sep:"," help:"Modules whose published lifecycles the standard janitor recovers, even if their configs do not set janitor: values of owning_module. Repeat the flag, or separate modules with commas."`
-	KeepRuns          time.Duration `default:"720h" placeholder:"DURATION" help:"Retention of finished runs whose definition sets no retention; 0s keeps them forever. Default: 720h (30 days)."`
-	Artifacts         string        `placeholder:"WHERE" help:"Store for the artifacts of batch items: file:FOLDER, s3://BUCKET/FOLDER?endpoint=URL&region=REGION, or none. Default: a folder next to the database file (SQLite), or none (PostgreSQL)."`
-	ScopeKind         []string      `placeholder:"KIND" sep:"none" help:"Options for scopes of a kind, such as cart:budget=5s,retries=10,ttl=48h: how long a change may take, how many times it is retried, and how long a scope lives after its last change. The value none or never means no limit. Repeat the flag for each kind, or separate kinds with semicolons."`
-	EntityTable       []string      `placeholder:"TABLE" sep:"none" mapping:"" help:"Table of yours in which published lifecycles may have their entities, such as orders:table=shop.orders,id=nr,status=state,version=rev,workspace-column=tenant,write=total note. Configs name it as entity_table. Repeat the flag for each table, or separate tables with semicolons."`
-	SecretKey         string        `placeholder:"KEY" commas:"" help:"Secret key that encrypts the secrets of handlers and webhooks: 32 bytes in base64 or hex. Separate several secret keys with commas: the first one encrypts, and all of them decrypt."`
-	NoDashboard       bool          `help:"Do not serve the dashboard at /."`
-	AllowPrivate      string        `placeholder:"NETWORKS" commas:"" help:"Private networks that the URLs of handlers and webhooks may reach, separated by commas, such as 10.1.0.0/16."`
+	Listen            string         `default:"127.0.0.1:7070" placeholder:"ADDRESS" help:"Address to listen on; port 0 picks a free port. Default: 127.0.0.1:7070."`
+	ShutdownTimeout   time.Duration  `default:"30s" placeholder:"DURATION" help:"How long to drain requests in flight after SIGTERM or SIGINT. Default: 30s."`
+	JanitorEvery      time.Duration  `default:"10s" placeholder:"DURATION" help:"Interval at which the janitor releases expired leases. A lifecycle may set a longer interval. Default: 10s."`
+	JanitorStuckAfter time.Duration  `default:"5m" placeholder:"DURATION" help:"How long a claim lasts without renewal, unless the lifecycle or the caller sets another duration. Default: 5m."`
+	JanitorModule     []string       `placeholder:"MODULE" sep:"," help:"Modules whose published lifecycles the standard janitor recovers, even if their configs do not set janitor: values of owning_module. Repeat the flag, or separate modules with commas."`
+	KeepRuns          time.Duration  `default:"720h" placeholder:"DURATION" help:"Retention of finished runs whose definition sets no retention; 0s keeps them forever. Default: 720h (30 days)."`
+	KeepRunKeys       time.Duration  `default:"0s" placeholder:"DURATION" help:"How long the keys of deleted runs are kept, so that a late retry does not start a run again; 0s keeps them forever. Default: 0s."`
+	KeepHistory       *time.Duration `placeholder:"DURATION" help:"Minimum retention of histories, at least 1h; 0s keeps them forever. Default: 720h (30 days), or 0s for a database that was in use before this setting existed."`
+	Artifacts         string         `placeholder:"WHERE" help:"Store for the artifacts of batch items: file:FOLDER, s3://BUCKET/FOLDER?endpoint=URL&region=REGION, or none. Default: a folder next to the database file (SQLite), or none (PostgreSQL)."`
+	ScopeKind         []string       `placeholder:"KIND" sep:"none" help:"Options for scopes of a kind, such as cart:budget=5s,retries=10,ttl=48h: how long a change may take, how many times it is retried, and how long a scope lives after its last change. The value none or never means no limit. Repeat the flag for each kind, or separate kinds with semicolons."`
+	EntityTable       []string       `placeholder:"TABLE" sep:"none" mapping:"" help:"Table of yours in which published lifecycles may have their entities, such as orders:table=shop.orders,id=nr,status=state,version=rev,workspace-column=tenant,write=total note. Configs name it as entity_table. Repeat the flag for each table, or separate tables with semicolons."`
+	SecretKey         string         `placeholder:"KEY" commas:"" help:"Secret key that encrypts the secrets of handlers and webhooks: 32 bytes in base64 or hex. Separate several secret keys with commas: the first one encrypts, and all of them decrypt."`
+	NoDashboard       bool           `help:"Do not serve the dashboard at /."`
+	AllowPrivate      string         `placeholder:"NETWORKS" commas:"" help:"Private networks that the URLs of handlers and webhooks may reach, separated by commas, such as 10.1.0.0/16."`
 }
 
 type devCommand struct {

@@ -9,6 +9,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/netip"
 	"strings"
 	"sync"
@@ -21,6 +22,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/keys"
 	"github.com/holdfast-go/holdfast/internal/seal"
+	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/telemetry"
 	"github.com/holdfast-go/holdfast/internal/tlsfiles"
 	"github.com/holdfast-go/holdfast/lifecycle"
@@ -56,8 +58,8 @@ func (c *devCommand) Run(ctx context.Context, p *program) error {
 	if c.Demo {
 		d := demo.New(p.stdout, demoCallers(p.env, c.databaseFlags, ""))
 		s.parts, s.sweepEvery = d.Parts(), demo.Sweep
-		if own {
-			s.historyRetention = demo.HistoryRetention
+		if own && s.KeepHistory == nil {
+			s.KeepHistory = new(demo.HistoryRetention)
 		}
 		s.afterReady = func(ctx context.Context, _ *holdfast.Engine, url string) error {
 			if c.NoDashboard {
@@ -119,9 +121,7 @@ type server struct {
 	noMigrate  bool
 	parts      []holdfast.Part
 	sweepEvery time.Duration // 0 means --janitor-every
-	// historyRetention is that of the engine: 0 keeps histories forever.
-	historyRetention time.Duration
-	api              httpapi.Options
+	api        httpapi.Options
 	// check may refuse to serve the engine. Nil accepts any engine.
 	check func(context.Context, *holdfast.Engine) error
 	// afterReady runs once the server is ready, at the URL. Its error stops the server.
@@ -137,11 +137,17 @@ func (s server) run(ctx context.Context) error {
 	if s.JanitorEvery < 0 || s.JanitorStuckAfter < 0 {
 		return misuse("--janitor-every and --janitor-stuck-after must not be negative, got %s and %s", s.JanitorEvery, s.JanitorStuckAfter)
 	}
-	if s.KeepRuns < 0 {
-		return misuse("--keep-runs must not be negative, got %s", s.KeepRuns)
+	if s.KeepRuns < 0 || s.KeepRunKeys < 0 {
+		return misuse("--keep-runs and --keep-run-keys must not be negative, got %s and %s", s.KeepRuns, s.KeepRunKeys)
 	}
 	if err := s.options(); err != nil {
 		return err
+	}
+	var keep time.Duration
+	if s.KeepHistory == nil {
+		s.parts = append(s.parts, defaultRetention{s.log})
+	} else {
+		keep = *s.KeepHistory
 	}
 	kinds, err := scopeKinds(s.ScopeKind)
 	if err != nil {
@@ -183,8 +189,11 @@ func (s server) run(ctx context.Context) error {
 	if s.KeepRuns > 0 {
 		s.parts = append(s.parts, run.Retention(s.KeepRuns))
 	}
+	if s.KeepRunKeys > 0 {
+		s.parts = append(s.parts, run.KeyRetention(s.KeepRunKeys))
+	}
 	api := httpapi.New(s.api)
-	engine, err := holdfast.Open(ctx, db, holdfast.Config{Log: s.log, NoMigrate: s.noMigrate, SweepEvery: cmp.Or(s.sweepEvery, s.JanitorEvery), HistoryRetention: s.historyRetention},
+	engine, err := holdfast.Open(ctx, db, holdfast.Config{Log: s.log, NoMigrate: s.noMigrate, SweepEvery: cmp.Or(s.sweepEvery, s.JanitorEvery), HistoryRetention: keep},
 		append(s.parts, lifecycle.StuckAfter(s.JanitorStuckAfter), stream.Feed(stream.FeedOptions{}), api)...)
 	if err != nil {
 		return unlessStopped(ctx, err)
@@ -204,6 +213,26 @@ func (s server) run(ctx context.Context) error {
 		return err
 	}
 	s.log.Info("stopped")
+	return nil
+}
+
+// historyRetention is the retention of histories without a setting.
+const historyRetention = 30 * 24 * time.Hour
+
+// defaultRetention deletes old histories, except in a database that was in use when servers did not delete them without being
+// told to.
+type defaultRetention struct{ log *slog.Logger }
+
+func (p defaultRetention) Register(ctx context.Context, e *holdfast.Engine) error {
+	status, err := store.Ask.DoAt(ctx, engine.Of(e), store.Partition{}, struct{}{})
+	switch {
+	case err != nil:
+		return err
+	case status.Prunes:
+		engine.Of(e).KeepHistory(historyRetention)
+	default:
+		p.log.Info("histories are kept forever: set --keep-history to delete old ones")
+	}
 	return nil
 }
 

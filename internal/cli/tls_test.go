@@ -53,7 +53,7 @@ func TestServeTLS(t *testing.T) {
 	for _, x := range []struct {
 		flags []string
 		want  string
-	}{{trust, "certificate required"}, {append(slices.Clip(to), "--cert", cert, "--cert-key", certKey), "unknown authority"}, {append(slices.Clip(trust), "--cert", cert), "belong together"}} {
+	}{{trust, "cannot be reached"}, {append(slices.Clip(to), "--cert", cert, "--cert-key", certKey), "unknown authority"}, {append(slices.Clip(trust), "--cert", cert), "belong together"}} {
 		code, text := do(append([]string{"scope", "get", "cart", "c"}, x.flags...)...)
 		if code == 0 || !strings.Contains(text, x.want) {
 			t.Errorf("with %q: exit code %d, want a failure with %q: %s", x.flags, code, x.want, text)

@@ -76,7 +76,10 @@ func Open(ctx context.Context, db store.Database, c Config) (*Engine, error) {
 	e := &Engine{log: c.Log, runner: store.NewRunner(s, store.NewDirectory(c.Shards)), hub: wake.NewHub()}
 	e.unserved.armed.Store(true)
 	e.doer = store.HandleDoer(e)
-	e.janitor = e.newJanitor(c.SweepEvery, c.HistoryRetention)
+	e.janitor = e.newJanitor(c.SweepEvery)
+	if c.HistoryRetention > 0 {
+		e.KeepHistory(c.HistoryRetention)
+	}
 	e.follow = &reactions.Worker{Engine: e, Hub: e.hub, Log: c.Log, Name: nodeName(c.Node), Tallies: reactions.TalliesOf(e)}
 	e.Steps(e.follow.WorkKinds, e.follow.Step)
 	e.refusals = refusals.NewLog(e, e.Node())

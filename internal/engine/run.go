@@ -155,7 +155,7 @@ func nodeName(given string) string {
 func (e *Engine) Hub() *wake.Hub { return e.hub }
 
 // newJanitor returns a janitor with the sweeps that every engine has.
-func (e *Engine) newJanitor(every, historyRetention time.Duration) *lease.Janitor {
+func (e *Engine) newJanitor(every time.Duration) *lease.Janitor {
 	if every <= 0 {
 		every = sweepEvery
 	}
@@ -171,11 +171,19 @@ func (e *Engine) newJanitor(every, historyRetention time.Duration) *lease.Janito
 	}, {
 		Name: "requests", Needs: []wake.WorkKind{{Kind: wake.OldRequest}}, Run: func(ctx context.Context, _ bool) (int, error) { return idempotency.PruneAll(ctx, e) },
 	}}}
-	if historyRetention > 0 {
-		pruner := &retention.Pruner{Retention: historyRetention}
-		j.Sweeps = append(j.Sweeps, lease.Sweep{Name: "history", Run: func(ctx context.Context, _ bool) (int, error) { return pruner.Sweep(ctx, e) }})
-	}
 	return j
+}
+
+// KeepHistory sets the retention of histories. It is called before the engine runs.
+func (e *Engine) KeepHistory(least time.Duration) {
+	pruner := &retention.Pruner{Retention: least}
+	e.Deletes("history", func(ctx context.Context) (int, bool, error) { return pruner.Sweep(ctx, e) })
+}
+
+// Deletes adds a sweep that deletes a page of rows past their retention, and reports whether there may be more. Parts call
+// it when they are registered.
+func (e *Engine) Deletes(name string, page func(context.Context) (n int, more bool, err error), needs ...wake.WorkKind) {
+	e.Sweep(name, func(ctx context.Context) (int, error) { return lease.Repeat(ctx, e.janitor.Every/2, page) }, needs...)
 }
 
 // hasWork returns which needs have work, on any shard.

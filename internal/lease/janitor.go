@@ -23,6 +23,25 @@ type Sweep struct {
 	Run func(ctx context.Context, onDemand bool) (freed int, err error)
 }
 
+// longestRepeat limits how long a sweep repeats: until it ends, the other sweeps wait.
+const longestRepeat = 5 * time.Second
+
+// Repeat deletes page after page while there is more, for at most a time. It waits after each page as long as the page
+// took, so that deleting leaves half of one connection's time to others. page returns how many rows it deleted, and
+// whether there may be more.
+func Repeat(ctx context.Context, limit time.Duration, page func(context.Context) (n int, more bool, err error)) (sum int, err error) {
+	for begun := clock.OfMachine(); ; {
+		since := clock.OfMachine()
+		n, more, err := page(ctx)
+		if sum += n; err != nil || !more || clock.OfMachine().Sub(begun) >= min(limit, longestRepeat) {
+			return sum, err
+		}
+		if err := clock.Wait(ctx, clock.OfMachine().Sub(since)); err != nil {
+			return sum, err
+		}
+	}
+}
+
 // leases are the kinds of the needs of sweeps that release expired leases.
 var leases = []string{wake.HeldReaction, wake.HeldStream, wake.HeldOperation, wake.HeldStep, wake.HeldItem}
 

@@ -6,7 +6,7 @@
 // user streams are never deleted here.
 //
 // Ids are ordered by the nodes' clocks, so a page of the oldest events is a range of the key; the age of an
-// event is measured by the database's clock. Each sweep reads one page and continues where the last one ended,
+// event is measured by the database's clock. Each sweep reads one page of each shard and continues where the last one ended,
 // so an event that must stay is not read again before all others were.
 //
 // Rejected for now: time partitions that are dropped as a unit. Dropping is cheaper than deleting, but a
@@ -62,26 +62,29 @@ type Pruner struct {
 	after map[int16]string // end of the last page of a shard
 }
 
-// Sweep prunes one page on every shard and returns how many events it deleted.
-func (p *Pruner) Sweep(ctx context.Context, d store.Doer) (removed int, err error) {
+// Sweep prunes one page on every shard. It returns how many events it deleted, and whether a shard has another page.
+func (p *Pruner) Sweep(ctx context.Context, d store.Doer) (removed int, more bool, err error) {
 	status, err := store.Ask.DoAt(ctx, d, store.Partition{}, struct{}{})
 	if err != nil {
-		return 0, err
+		return 0, false, err
 	}
-	return store.Sweep(ctx, d, func(at store.Partition) (int, error) {
-		return p.sweep(ctx, d, at.Shard, before(status.Now.Add(-p.Retention)))
+	removed, err = store.Sweep(ctx, d, func(at store.Partition) (int, error) {
+		n, full, err := p.sweep(ctx, d, at.Shard, before(status.Now.Add(-p.Retention)))
+		more = more || full
+		return n, err
 	})
+	return removed, more, err
 }
 
-func (p *Pruner) sweep(ctx context.Context, d store.Doer, shard int16, before string) (int, error) {
+func (p *Pruner) sweep(ctx context.Context, d store.Doer, shard int16, before string) (n int, full bool, err error) {
 	at, a := store.Partition{Shard: shard}, pageArgs{p.from(shard), before, page}
 	s, err := pageVerb.DoAt(ctx, d, at, a)
 	if err != nil {
-		return 0, err
+		return 0, false, err
 	}
-	n, err := pruneVerb.DoAt(ctx, d, at, pruneArgs{a, p.Retention})
+	n, err = pruneVerb.DoAt(ctx, d, at, pruneArgs{a, p.Retention})
 	if err != nil {
-		return 0, err
+		return 0, false, err
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -92,7 +95,7 @@ func (p *Pruner) sweep(ctx context.Context, d store.Doer, shard int16, before st
 	if s.size == page {
 		p.after[shard] = s.last
 	}
-	return n, nil
+	return n, s.size == page, nil
 }
 
 func (p *Pruner) from(shard int16) string {

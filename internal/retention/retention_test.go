@@ -78,12 +78,12 @@ func TestOldHistoryGoes(t *testing.T) {
 			t.Fatal(err)
 		}
 		p := retention.Pruner{Retention: time.Hour}
-		if n, err := p.Sweep(t.Context(), engine.Of(hf)); err != nil || n != 0 {
+		if n, _, err := p.Sweep(t.Context(), engine.Of(hf)); err != nil || n != 0 {
 			t.Fatalf("deleted %d events at once, error %v, want 0", n, err)
 		}
 		holdfasttest.Advance(t, hf, 2*time.Hour)
 		move(t, hf, "busy", 2)
-		if n, err := p.Sweep(t.Context(), engine.Of(hf)); err != nil || n != 7 {
+		if n, _, err := p.Sweep(t.Context(), engine.Of(hf)); err != nil || n != 7 {
 			t.Fatalf("deleted %d events, error %v, want 7", n, err)
 		}
 		if got := versions(t, hf, entities.Stream("l", "idle")); len(got) != 1 || got[0] != 3 {
@@ -95,11 +95,11 @@ func TestOldHistoryGoes(t *testing.T) {
 		if got := versions(t, hf, "users"); len(got) != 2 {
 			t.Errorf("user stream has versions %v, want 2", got)
 		}
-		if n, err := p.Sweep(t.Context(), engine.Of(hf)); err != nil || n != 0 {
+		if n, _, err := p.Sweep(t.Context(), engine.Of(hf)); err != nil || n != 0 {
 			t.Errorf("second sweep deleted %d events, error %v, want 0", n, err)
 		}
 		holdfasttest.Advance(t, hf, 2*time.Hour)
-		if n, err := p.Sweep(t.Context(), engine.Of(hf)); err != nil || n != 1 {
+		if n, _, err := p.Sweep(t.Context(), engine.Of(hf)); err != nil || n != 1 {
 			t.Errorf("after two hours the sweep deleted %d events, error %v, want 1", n, err)
 		}
 		move(t, hf, "idle", 1)
@@ -124,7 +124,7 @@ func TestWhatAReactionNeedsStays(t *testing.T) {
 		p := retention.Pruner{Retention: time.Hour}
 		sweep := func() {
 			t.Helper()
-			if _, err := p.Sweep(ctx, engine.Of(hf)); err != nil {
+			if _, _, err := p.Sweep(ctx, engine.Of(hf)); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -202,7 +202,7 @@ func TestASlowClockShortensNoHistory(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := retention.Pruner{Retention: retention.Shortest}
-	if n, err := p.Sweep(t.Context(), engine.Of(hf)); err != nil || n != 0 {
+	if n, _, err := p.Sweep(t.Context(), engine.Of(hf)); err != nil || n != 0 {
 		t.Errorf("deleted %d recent events, error %v, want 0", n, err)
 	}
 }

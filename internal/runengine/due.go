@@ -8,6 +8,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-go/holdfast/fault"
@@ -40,15 +42,20 @@ var (
 			*all = append(*all, one)
 			return err
 		})
-	deleteVerb = store.NewVerb(store.Decl{Name: "runs.delete", Idempotent: true},
-		func(id string) []string { return []string{row(id)} },
-		func(id string, args *store.Args) { args.Text("run", id) },
+	deleteVerb = store.VerbOf[deleteArgs](store.Decl{Name: "runs.delete", Idempotent: true},
+		func(a deleteArgs) []string { return []string{row(a.run)} },
 		func(gone *bool, r store.Row) error {
 			var one int64
 			*gone = r.Applied()
 			return r.Scan(&one)
 		})
 )
+
+type deleteArgs struct {
+	run     string        `arg:"run"`
+	expired string        `arg:"expired"`
+	keep    time.Duration `arg:"keep"`
+}
 
 // Ask requests due steps of a set of handlers: in one workspace or, with All, in every workspace of
 // a shard.
@@ -232,6 +239,9 @@ func (k *Executor) TakeDue(ctx context.Context, d store.Doer, a Ask) (taken []Cl
 // sweepLimit limits the rows that one sweep handles.
 const sweepLimit = 500
 
+// pruneParallel is how many runs are deleted at a time: together they are one statement and one commit.
+const pruneParallel = 16
+
 // Expire ends expired leases, each as a crash of its holder or a lost hand-out, and returns their number: in a
 // workspace, or in all workspaces of a shard.
 func (k *Executor) Expire(ctx context.Context, d store.Doer, at store.Partition) (freed int, err error) {
@@ -257,22 +267,28 @@ func (k *Executor) Expire(ctx context.Context, d store.Doer, at store.Partition)
 	return freed, failed
 }
 
-// Prune deletes runs whose retention has ended, in a workspace or in all workspaces of a shard, and
-// returns their number.
-func Prune(ctx context.Context, d store.Doer, at store.Partition) (n int, err error) {
+// Prune deletes a page of the runs whose retention has ended, in a workspace or in all workspaces of a shard. It returns
+// their number, and whether there may be more. Their keys stay for KeyRetention.
+func (k *Executor) Prune(ctx context.Context, d store.Doer, at store.Partition) (n int, more bool, err error) {
 	all, err := listPrunableVerb.DoAt(ctx, d, at, sweepLimit)
 	if err != nil {
-		return 0, err
+		return 0, false, err
 	}
-	for _, one := range all {
-		at.Workspace = one[0]
-		gone, err := deleteVerb.DoAt(ctx, d, at, one[1])
-		if err != nil {
-			return n, err
+	var deleted atomic.Int64
+	for some := range slices.Chunk(all, pruneParallel) {
+		var done sync.WaitGroup
+		errs := make([]error, len(some))
+		for i, one := range some {
+			done.Go(func() {
+				gone, err := deleteVerb.DoAt(ctx, d, store.Partition{Shard: at.Shard, Workspace: one[0]}, deleteArgs{one[1], expiredID(one[1]), k.KeyRetention})
+				if errs[i] = err; gone {
+					deleted.Add(1)
+				}
+			})
 		}
-		if gone {
-			n++
+		if done.Wait(); errors.Join(errs...) != nil {
+			return int(deleted.Load()), false, errors.Join(errs...)
 		}
 	}
-	return n, nil
+	return int(deleted.Load()), len(all) == sweepLimit && deleted.Load() > 0, nil
 }

@@ -25,6 +25,8 @@ type Executor struct {
 	// Retention is the retention of finished runs whose definition sets none; 0 means
 	// forever.
 	Retention time.Duration
+	// KeyRetention is how long the key of a deleted run is kept; 0 means forever.
+	KeyRetention time.Duration
 	// Later is called with the time until the next step becomes due.
 	Later func(time.Duration)
 	// PlansOnly makes every move use a plan, never the verbs for the frequent moves. It is for tests.
@@ -268,6 +270,9 @@ func (k *Executor) start(ctx context.Context, d store.Doer, s Start, l ClaimedSt
 			got.moved.applied = true
 			c.run.CreatedAt = got.now
 			return c.after(&l, got.moved), true, nil
+		case strings.HasPrefix(got.run, expiredPrefix):
+			return l, false, fault.New(fault.KeyExpired, "key %q belongs to run %q, which has ended and was deleted after its retention: the run is not started again; for a new run, use a new key", s.Key, idPrefix+got.run[len(expiredPrefix):]).
+				With("runId", idPrefix+got.run[len(expiredPrefix):])
 		case got.run != "":
 			was, err := load(ctx, d, l.partition(), visited{run: got.run})
 			if fault.CodeOf(err) == fault.NotFound {

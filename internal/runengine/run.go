@@ -205,6 +205,18 @@ func itoa(n int64) string { return strconv.FormatInt(n, 10) }
 // idPrefix is the prefix of run ids, which are ordered by time.
 const idPrefix = "run_"
 
+// expiredPrefix replaces idPrefix in the id of a row that keeps only the key of a deleted run. The order of the two matters:
+// lists begin at idPrefix.
+const expiredPrefix = "expired_"
+
+// expiredID returns the id of the row that keeps the key of a run; that of such a row is its own.
+func expiredID(run string) string {
+	if id, ok := strings.CutPrefix(run, idPrefix); ok {
+		return expiredPrefix + id
+	}
+	return run
+}
+
 func newID() string { return idPrefix + strings.ReplaceAll(store.NewID().String(), "-", "") }
 
 // CheckID returns an error if id is not a valid run id.

@@ -20,6 +20,8 @@ DELETE FROM holdfast_history AS h
             AND NOT EXISTS (SELECT 1 FROM holdfast_scope AS s WHERE s.shard = h.shard AND s.workspace = h.workspace
                                                                 AND s.kind = substr(h.stream, 8, instr(substr(h.stream, 8), '/') - 1)
                                                                 AND s.id = substr(h.stream, 8 + instr(substr(h.stream, 8), '/'))))
+        OR (substr(h.stream, 1, 5) = '$run/'
+            AND NOT EXISTS (SELECT 1 FROM holdfast_run AS r WHERE r.shard = h.shard AND r.workspace = h.workspace AND r.id = substr(h.stream, 6)))
         OR EXISTS (SELECT 1 FROM holdfast_history AS x WHERE x.shard = h.shard AND x.workspace = h.workspace AND x.stream = h.stream
                                                          AND x.version > h.version))
    AND NOT EXISTS (SELECT 1 FROM holdfast_follow AS f JOIN holdfast_reaction AS r

@@ -1,0 +1,148 @@
+package run_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/engine"
+	"github.com/holdfast-go/holdfast/internal/retention"
+	"github.com/holdfast-go/holdfast/internal/runengine"
+	"github.com/holdfast-go/holdfast/internal/storetest"
+	"github.com/holdfast-go/holdfast/run"
+	"github.com/holdfast-go/holdfast/stream"
+)
+
+// TestALateStartOfADeletedRunIsRefused verifies that a start with the key of a run that was deleted after its retention is
+// refused for as long as keys are kept, whether it has the same input or another, in a transaction or not, and for a
+// definition that starts at once as for one that waits; that only the key is left of the run; and that the key
+// is free after its own retention.
+func TestALateStartOfADeletedRunIsRefused(t *testing.T) {
+	waits := run.Define("waits", "1", run.Signal("paid", "payment"))
+	remote := run.Define("remote", "1", run.Remote("first", "w", run.Idempotent()))
+	opaque := run.Define("opaque", "1", run.Remote("first", "w"))
+	instant := run.Define("instant", "1", run.If("only", "true", "end", "end"))
+	storetest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+		ctx := t.Context()
+		defs := map[string]*run.Definition{"waits": waits, "remote": remote, "opaque": opaque, "instant": instant}
+		old := make(map[string]string)
+		for name, def := range defs {
+			r, created, err := def.Start(ctx, hf, order{"o", 1}, run.Key("key-"+name))
+			if err != nil || !created {
+				t.Fatal(created, err)
+			}
+			if !r.Over() {
+				if _, err := run.Cancel(ctx, hf, r.ID); err != nil {
+					t.Fatal(err)
+				}
+			}
+			old[name] = r.ID
+			if _, _, err := def.Start(ctx, hf, order{"o", 1}); err != nil { // without a key
+				t.Fatal(err)
+			}
+		}
+		holdfasttest.Advance(t, hf, time.Hour+time.Minute)
+		engine.Of(hf).Round(ctx)
+		for name, def := range defs {
+			for _, of := range []order{{"o", 1}, {"p", 2}} {
+				_, created, err := def.Start(ctx, hf, of, run.Key("key-"+name))
+				if f, _ := errors.AsType[*fault.Error](err); !errors.Is(err, holdfast.ErrKeyExpired) || created || f.Fields["runId"] != old[name] {
+					t.Errorf("%s started again: created %t, error %v, want ErrKeyExpired with run %s", name, created, err, old[name])
+				}
+			}
+			err := hf.Update(ctx, func(ctx context.Context, tx holdfast.Tx) error {
+				_, _, err := def.Start(ctx, tx, order{"o", 1}, run.Key("key-"+name))
+				return err
+			})
+			if !errors.Is(err, holdfast.ErrKeyExpired) {
+				t.Errorf("%s started again in a transaction: error %v, want ErrKeyExpired", name, err)
+			}
+			if _, err := run.Get(ctx, hf, old[name]); !errors.Is(err, holdfast.ErrNotFound) {
+				t.Errorf("%s: error %v, want ErrNotFound", name, err)
+			}
+		}
+		left, err := holdfast.Collect(run.List(ctx, hf, run.Filter{}))
+		if err != nil || len(left) != len(defs)-1 { // those without a key that have not ended
+			t.Errorf("%d runs are listed, error %v, want %d", len(left), err, len(defs)-1)
+		}
+		keyed, err := runengine.ListByKey(ctx, engine.Of(hf), "key-", 10)
+		if err != nil || len(keyed) != 0 {
+			t.Errorf("the keys %v are found, error %v, want none", keyed, err)
+		}
+
+		holdfasttest.Advance(t, hf, time.Hour)
+		p := retention.Pruner{Retention: time.Hour}
+		if _, _, err := p.Sweep(ctx, engine.Of(hf)); err != nil {
+			t.Fatal(err)
+		}
+		for name, id := range old {
+			if events, err := holdfast.Collect(stream.Read(ctx, hf, "$run/"+id, 0)); err != nil || len(events) != 0 {
+				t.Errorf("%s has %d events, error %v, want none", name, len(events), err)
+			}
+		}
+		if report, err := hf.Check(ctx); err != nil || !report.Clean() {
+			t.Errorf("check: %v, error %v", report.Violations, err)
+		}
+
+		holdfasttest.Advance(t, hf, 24*time.Hour)
+		engine.Of(hf).Round(ctx)
+		for name, def := range defs {
+			if r, created, err := def.Start(ctx, hf, order{"o", 1}, run.Key("key-"+name)); err != nil || !created || r.ID == old[name] {
+				t.Errorf("%s after its key was deleted: run %s, created %t, error %v, want a new run", name, r.ID, created, err)
+			}
+		}
+	}, run.Retention(time.Hour), run.KeyRetention(24*time.Hour), waits, remote, opaque, instant)
+}
+
+// TestStartsAndDeletionsRace verifies that of many starts with one key exactly one starts a run, although runs are deleted
+// as soon as they end; and that all others get that run, or the error that it has expired.
+func TestStartsAndDeletionsRace(t *testing.T) {
+	instant := run.Define("instant", "1", run.If("only", "true", "end", "end"))
+	storetest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+		ctx := t.Context()
+		var callers sync.WaitGroup
+		expired := make([]atomic.Int64, 30)
+		for k := range expired {
+			var created atomic.Int64
+			for range 8 {
+				callers.Go(func() {
+					for !t.Failed() {
+						_, fresh, err := instant.Start(ctx, hf, nil, run.Key(fmt.Sprint("key-", k)))
+						if fresh && created.Add(1) > 1 {
+							t.Errorf("key %d has started two runs", k)
+						}
+						if errors.Is(err, holdfast.ErrKeyExpired) {
+							expired[k].Add(1)
+							return
+						}
+						if err != nil {
+							t.Error(err)
+						}
+					}
+				})
+			}
+		}
+		over := make(chan struct{})
+		go func() { callers.Wait(); close(over) }()
+		for done := false; !done; {
+			select {
+			case <-over:
+				done = true
+			default:
+				engine.Of(hf).Round(ctx)
+			}
+		}
+		for k := range expired {
+			if n := expired[k].Load(); n != 8 {
+				t.Errorf("key %d: %d callers were told that the run has expired, want 8", k, n)
+			}
+		}
+	}, run.Retention(time.Millisecond), instant)
+}
