@@ -19,7 +19,7 @@ type Report struct {
 	// Unlisted counts the violations beyond that limit.
 	Unlisted int64 `json:"unlisted,omitempty"`
 	// OverdueLeases counts leases that expired more than a minute ago and that no janitor has released. If there are
-	// such leases, check that an engine is running. They are not violations.
+	// such leases, check that an engine is running and that its SweepEvery is below a minute. They are not violations.
 	OverdueLeases int64 `json:"overdueHolds"`
 }
 

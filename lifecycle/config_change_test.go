@@ -326,7 +326,7 @@ func TestCheckTellsWhoIsStranded(t *testing.T) {
 			{`UPDATE holdfast_entity SET status = 'moving' WHERE id = 'free'`, `UPDATE holdfast_entity SET status = 'here' WHERE id = 'free'`, "entity shipment/free in workspace acme: the entity is in a claim status without a claim"},
 			{`UPDATE holdfast_lifecycle SET statuses = '["here","moving","lost"]'`, `UPDATE holdfast_lifecycle SET statuses = '` + statuses + `'`, "entity shipment/held in workspace acme: the operation leads to a status"},
 			{`UPDATE holdfast_lifecycle SET claims = '["moving","lost"]'`, `UPDATE holdfast_lifecycle SET claims = '` + claims + `'`, "entity shipment/held in workspace acme: the operation leads to a status"},
-			{`UPDATE holdfast_entity SET plan = NULL; UPDATE holdfast_lifecycle SET claims = '[]'`, `UPDATE holdfast_lifecycle SET claims = '` + claims + `'`, "entity shipment/held in workspace acme: the operation is in a status that is no longer a claim status"},
+			{`UPDATE holdfast_entity SET plan = NULL; UPDATE holdfast_lifecycle SET claims = '[]'`, `UPDATE holdfast_lifecycle SET claims = '` + claims + `'`, "entity shipment/held in workspace acme: the entity of the operation is in a status that is no longer a claim status"},
 		} {
 			if found := check(); found != "" {
 				d.t.Errorf("before %s: check reported %s", x.damage, found)

@@ -400,7 +400,7 @@ func TestWhoSleptThroughASignalIsWoken(t *testing.T) {
 			for _, b := range deaf {
 				b.tick()
 				b.is("WAITING", "a", "WAITING")
-				if want := "I42: run " + b.id + " in workspace default: the run waits for a signal that is already in its inbox"; !strings.Contains(found(), want) {
+				if want := "I42: run " + b.id + " in workspace default: the run waits for a signal that has already arrived"; !strings.Contains(found(), want) {
 					t.Errorf("page %d: want %s in\n%s", page, want, found())
 				}
 			}

@@ -3,9 +3,9 @@
 //	report, err := check.Run(ctx, engine)
 //
 // It reads every shard and every workspace and changes nothing. Each verb returns the results of one page: the
-// rows that violate an invariant, and always the last row, at which the next page begins. One statement sees
+// rows that violate an invariant, and always the last row, after which the next page begins. One statement sees
 // one consistent state of a stream's head and its events, so a check may run during writes. A page costs the same
-// wherever it is, and is followed by a pause, so that a check takes little from the servers that use the database.
+// wherever it is, and is followed by a pause, so that a check leaves most of the database's capacity to the nodes.
 //
 // Rejected: one statement over everything. On a large database it would hit the time limits that keep a stuck
 // statement from blocking others.
@@ -21,9 +21,10 @@ import (
 )
 
 const (
-	// page is how many heads one statement checks.
+	// page is how many rows one statement checks.
 	page = 1000
-	// period limits the time of a page with its pause, so that a million heads take less than two minutes.
+	// period is the longest time of a page with its pause, unless the page alone takes longer: a million rows of one kind
+	// then take less than two minutes.
 	period = 100 * time.Millisecond
 	// MostListed is how many violations of one kind are listed; the rest are counted.
 	MostListed = 100
@@ -40,7 +41,8 @@ type Report struct {
 // Violation is a violated invariant.
 type Violation struct{ Invariant, Workspace, Subject, Message string }
 
-// row is one row of a result: the head of a history, and a summary of that history.
+// row is one row of a result: an object, its version, and a summary of its events. Some kinds use head, events and last for
+// other numbers; the function that words the violation says which.
 type row struct {
 	nth    int64 // number in its page
 	bad    bool
@@ -51,8 +53,9 @@ type row struct {
 	events int64
 	last   int64 // version of the last event, -1 for none
 
-	stored int64  // streams: first stored version
-	wrong  string // streams and others: what else is wrong with the head
+	// Scanned by scanDetailed only.
+	stored int64  // first stored version
+	wrong  string // what else is wrong, apart from the versions
 }
 
 // kind is one verb of the check and the wording of its violations.
@@ -84,26 +87,27 @@ var scan = store.Each(func(f *row) []any {
 	return []any{&f.nth, &f.bad, &f.at.Shard, &f.at.Workspace, &f.first, &f.second, &f.head, &f.events, &f.last}
 })
 
-// scanStream scans the additional columns of streams.
-var scanStream = store.Each(func(f *row) []any {
+// scanDetailed also scans stored and wrong.
+var scanDetailed = store.Each(func(f *row) []any {
 	return []any{&f.nth, &f.bad, &f.at.Shard, &f.at.Workspace, &f.first, &f.second, &f.head, &f.events, &f.last, &f.stored, &f.wrong}
 })
 
 var kinds = []kind{
-	{newVerbOf("check.streams", scanStream, "stream"), "streams", "I17", named("stream "), unevenStream},
+	{newVerbOf("check.streams", scanDetailed, "stream"), "streams", "I17", named("stream "), unevenStream},
 	{newVerb("check.events", "stream"), "", "I17", named("stream "), headless},
-	{newVerb("check.entities", "lifecycle", "entity"), "entities", "I42", named("entity "), uneven},
+	{newVerbOf("check.entities", scanDetailed, "lifecycle", "entity"), "entities", "I42", named("entity "), uneven},
 	{newVerb("check.claims", "lifecycle", "entity"), "claims", "I5", named("entity "), miscounted},
-	{newVerbOf("check.statuses", scanStream, "lifecycle", "entity"), "", "I7", named("entity "), stranded},
-	{newVerb("check.scopes", "kind", "scope"), "scopes", "I30", named("scope "), uneven},
+	{newVerbOf("check.statuses", scanDetailed, "lifecycle", "entity"), "", "I7", named("entity "), stranded},
+	{newVerbOf("check.scopes", scanDetailed, "kind", "scope"), "scopes", "I30", named("scope "), uneven},
 	{newVerb("check.wallets", "wallet"), "wallets", "I9", named("wallet "), unbalanced},
-	{newVerbOf("check.batches", scanStream, "batch"), "batches", "I9-I11", named("batch "), unevenBatch},
-	{newVerbOf("check.runs", scanStream, "run"), "runs", "I42", named("run "), unevenRun},
+	{newVerbOf("check.batches", scanDetailed, "batch"), "batches", "I9-I11", named("batch "), unevenBatch},
+	{newVerbOf("check.runs", scanDetailed, "run"), "runs", "I42", named("run "), unevenRun},
 	{newVerb("check.histories", "stream"), "", "I42", named("history "), headless},
 	{newVerb("check.positions", "reaction", "stream"), "positions", "I20", named("reaction "), misplaced},
 }
 
-// overdue is how long after its expiry a lease counts as overdue, longer than any sweep interval.
+// overdue is how long after its expiry a lease counts as overdue: six times the default interval of sweeps. Under a longer
+// Config.SweepEvery, leases may be overdue although the janitor works.
 const overdue = time.Minute
 
 var leasesVerb = store.NewVerb(store.Decl{Name: "check.leases", Lane: store.Read, Slow: true}, nil,
@@ -133,8 +137,8 @@ func uneven(f row) string {
 // wrongs describes what can be wrong with the head of a stream besides its versions.
 var wrongs = map[string]string{
 	"tombstone": "the stream is a tombstone, but has events before the last one",
-	"hold":      "the stream is being closed without a lease, or is leased without being closed",
-	"pruned":    "there are events below the first stored version",
+	"hold":      "a close is in progress but has no lease, or there is a lease but no close is in progress",
+	"pruned":    "there are events below the version up to which they are recorded as deleted, or that version is above the stream's first version",
 }
 
 func unevenStream(f row) string {
@@ -161,23 +165,23 @@ func unevenBatch(f row) string {
 func unevenRun(f row) string {
 	switch f.wrong {
 	case "steps":
-		return "the due step is not the current step"
+		return "an open step is not the current step, or the current step does not exist"
 	case "end":
 		return "the status is final, but there is unfinished work"
 	case "stuck":
 		return "the run has not ended, but nothing will resume it"
 	case "deaf":
-		return "the run waits for a signal that is already in its inbox: start a node, which wakes the run within minutes"
+		return "the run waits for a signal that has already arrived: start a node, which wakes the run within minutes"
 	case "paused":
-		return "the run is paused, but one of its steps is due"
+		return "the run is paused, but one of its steps is due, or its cancel was requested and nothing will resume its step"
 	case "effects":
 		return "the effect count of a step does not match the journal"
 	}
 	return uneven(f)
 }
 
-// misplaced describes a reaction that is beyond its stream's end, or has not been notified of its last event.
-// events is the version it was notified of, last the version it has handled.
+// misplaced describes a reaction that is beyond its stream's end, or has not been notified of its last event: in f, head is the
+// last version of the stream, events is the version that the reaction was notified of, and last is its watermark.
 func misplaced(f row) string {
 	if f.last > f.head || f.events > f.head {
 		return fmt.Sprintf("the reaction has handled version %d and was notified of version %d, but the stream %s", f.last, f.events, end(f.head))
@@ -185,8 +189,8 @@ func misplaced(f row) string {
 	return fmt.Sprintf("the reaction was notified of version %d, but the stream is at version %d and there is no due notice", f.events, f.head)
 }
 
-// miscounted describes a claim: head is the number of effects that it counts, events that of its journal, and last its
-// epoch.
+// miscounted describes a claim: in f, head is the number of effects that the claim counts, events is the number in the
+// journal, and last is the claim's epoch.
 func miscounted(f row) string {
 	return fmt.Sprintf("the claim with epoch %d counts %d effects that may have happened, but the journal has %d, or the claim was reverted although an effect may have happened", f.last, f.head, f.events)
 }
@@ -199,9 +203,9 @@ func stranded(f row) string {
 	case "stray":
 		return "the entity is in a claim status without a claim: start a node, which reverts the entity"
 	case "target":
-		return "the operation leads to a status that the lifecycle's config does not have, or that is a claim status: restore the status, and let the operation end"
+		return "the operation leads to a status that the lifecycle's config does not have, or that is a claim status: put the status back into the config as it was when the operation began, and let the operation end"
 	}
-	return "the operation is in a status that is no longer a claim status, so it cannot end: make the status a claim status again, and let the operation end"
+	return "the entity of the operation is in a status that is no longer a claim status, so the operation cannot end: make the status a claim status again, and let the operation end"
 }
 
 // unbalanced describes a wallet: head is its balance, last the sum of its ledger.
@@ -269,8 +273,8 @@ func (k kind) run(ctx context.Context, d store.Doer, r *Report) error {
 	return nil
 }
 
-// pause returns how long to pause after a page that took a time: a check uses a fifth of one core, unless its pages take
-// longer than a fifth of the period.
+// pause returns the pause after a page that took the given time. Pages take a fifth of the time of a check, or more if a page
+// takes longer than a fifth of the period.
 func pause(took time.Duration) time.Duration { return max(0, min(4*took, period-took)) }
 
 // add lists a violation, or only counts it if enough of its kind are listed.

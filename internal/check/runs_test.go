@@ -31,7 +31,7 @@ func TestPlantedViolationsOfRuns(t *testing.T) {
 				"UPDATE holdfast_run SET status = 'RUNNING' WHERE key = 'under way'; UPDATE holdfast_step SET holder = 'me', until = deadline, due_at = NULL, deadline = NULL WHERE status = 'RUNNING'", "one of its steps is due"},
 			"a signal that is not taken": {`UPDATE holdfast_step SET status = 'WAITING', deadline = until, signal = 't', holder = NULL, until = NULL, due_at = until WHERE status = 'RUNNING';
 				INSERT INTO holdfast_signal (shard, workspace, run, id, n, type, payload, at) SELECT shard, workspace, id, 'g', 1, 't', '1', created_at FROM holdfast_run WHERE key = 'under way'`,
-				"DELETE FROM holdfast_signal; UPDATE holdfast_step SET status = 'RUNNING', holder = 'me', until = deadline, due_at = NULL, deadline = NULL, signal = NULL WHERE status = 'WAITING'", "already in its inbox"},
+				"DELETE FROM holdfast_signal; UPDATE holdfast_step SET status = 'RUNNING', holder = 'me', until = deadline, due_at = NULL, deadline = NULL, signal = NULL WHERE status = 'WAITING'", "has already arrived"},
 			"an effect that the journal has not": {"UPDATE holdfast_step SET begun = 1 WHERE name = 'b'", "UPDATE holdfast_step SET begun = 0 WHERE name = 'b'", "does not match the journal"},
 			"an effect of another step":          {"UPDATE holdfast_effect SET operation = replace(operation, '/a/', '/b/')", "UPDATE holdfast_effect SET operation = replace(operation, '/b/', '/a/')", "does not match the journal"},
 			"an effect that did not happen":      {"UPDATE holdfast_effect SET state = 'notDone'", "UPDATE holdfast_effect SET state = 'done'", "does not match the journal"},

@@ -1,6 +1,6 @@
 -- Checks one page of entities. Returns those whose version differs from their last event,
 -- or whose history has a gap above its first retained version; and the last entity of the page.
-{include check/page j.lifecycle, j.id, j.version, j.events, j.last; c.lifecycle, c.id;
+{include check/page j.lifecycle, j.id, j.version, j.events, j.last, j.low, ''; c.lifecycle, c.id;
     c.events <> c.version - c.low + 1 OR c.last <> c.version;
     SELECT x.shard, x.workspace, x.lifecycle, x.id, x.version,
            h.events, h.last, h.low

@@ -1,6 +1,6 @@
 -- Checks one page of scopes. Returns those whose version differs from their last event, or whose
 -- history has a gap above its first retained version since the row was created; and the last scope of the page.
-{include check/page j.kind, j.id, j.version, j.events, j.last; c.kind, c.id;
+{include check/page j.kind, j.id, j.version, j.events, j.last, j.low, ''; c.kind, c.id;
     c.events <> c.version - c.low + 1 OR c.last <> c.version;
     SELECT x.shard, x.workspace, x.kind, x.id, x.version,
            h.events, h.last, h.low
