@@ -70,13 +70,16 @@ func (c *Client) ReadFeedPage(ctx context.Context, p Page, o ...Option) (wire.Li
 	return do[wire.List[wire.Event]](ctx, c, list(p, "events"), o)
 }
 
-// ReadActivity reads the workspace's histories and events. Entries are in order, oldest first.
+// ReadActivity reads all activity of the workspace, which is its feed and its histories.
+// Despite the path, this is not the feed, which is at events. A page lists events of
+// histories, except those of API keys, before events of the feed, each oldest first.
 func (c *Client) ReadActivity(ctx context.Context) iter.Seq2[wire.Event, error] {
 	return pages(func(p Page) (wire.List[wire.Event], error) { return c.ReadActivityPage(ctx, p) })
 }
 
-// ReadActivityPage reads a page of the workspace's histories and events. Entries are in order,
-// oldest first.
+// ReadActivityPage reads a page of all activity of the workspace, which is its feed and its
+// histories. Despite the path, this is not the feed, which is at events. A page lists events
+// of histories, except those of API keys, before events of the feed, each oldest first.
 func (c *Client) ReadActivityPage(ctx context.Context, p Page, o ...Option) (wire.List[wire.Event], error) {
 	return do[wire.List[wire.Event]](ctx, c, list(p, "feed"), o)
 }

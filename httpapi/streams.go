@@ -46,9 +46,9 @@ func (a *API) streamRoutes() {
 	add(a, route{Method: http.MethodGet, Path: "events", ID: "readFeed", Tag: "streams", Summary: "Read the feed of all streams, or follow it (text/event-stream).",
 		Roles: readers, Stream: true,
 		More: "A cursor can also be an event's position."}, readFeed)
-	add(a, route{Method: http.MethodGet, Path: "feed", ID: "readActivity", Tag: "streams", Summary: "Read the workspace's histories and events, or watch them (text/event-stream).",
+	add(a, route{Method: http.MethodGet, Path: "feed", ID: "readActivity", Tag: "streams", Summary: "Read all activity of the workspace, which is its feed and its histories, or watch it (text/event-stream).",
 		Roles: readers, Stream: true,
-		More: "Entries are in order, oldest first."}, readActivity)
+		More: "Despite the path, this is not the feed, which is at events. A page lists events of histories, except those of API keys, before events of the feed, each oldest first."}, readActivity)
 }
 
 type appendIn struct {
@@ -75,7 +75,7 @@ func appendEvents(c *call, in *appendIn) (wire.Appended, error) {
 	if err != nil {
 		return wire.Appended{}, err
 	}
-	// The response is made from what was written: it is stored byte for byte, and need not be read.
+	// The response is built from the request: event data is stored byte for byte, so the events need not be read back.
 	all := make([]wire.Event, len(a.Events))
 	for i, e := range a.Events {
 		e.Stream, e.Version, e.At = a.Stream, last-int64(len(all))+1+int64(i), at
@@ -184,10 +184,11 @@ type closeIn struct {
 	Body   wire.CloseStream
 }
 
-// feedWait is how long a close waits for the feed.
+// feedWait is how long a close or truncation waits for the feed.
 const feedWait = 5 * time.Second
 
-// onlyFeed reports whether a stream cannot be closed only because the feed is behind.
+// onlyFeed reports whether err refuses a close or truncation for one reason only: the feed, which is filled by the reaction
+// [feed.Reaction], is behind.
 func onlyFeed(err error) bool {
 	f, ok := errors.AsType[*fault.Error](err)
 	if !ok || f.Code != fault.Conflict {
