@@ -41,8 +41,9 @@ var loops = map[string]func(l *loop) any{
 	},
 }
 
-// loop builds a loop. Its iterations are paid for before the first: one unit each, and one for every
-// eight nodes, to cover the nodes that are not operations.
+// loop builds a loop. It pays from the budget before the first iteration: one unit for the loop and, for each item, one
+// unit plus one per eight syntax nodes of the predicate. The latter covers nodes that pay nothing themselves; each
+// operation (see [builder.operation]) and each condition also pays one unit when it is evaluated.
 func (b *builder) loop(n *ast.BuiltinNode, run func(*loop) any) evaluator {
 	if b.inLoop {
 		panic(refuse("%s is inside the predicate of another loop, but loops cannot be nested: use a task", n.Name))
@@ -68,10 +69,10 @@ func (l *loop) at(i int) *frame {
 	return l.frame
 }
 
-// find returns the first index at which the predicate has the value so, or -1.
-func (l *loop) find(so bool) int {
+// find returns the index of the first item for which the predicate returns want, or -1.
+func (l *loop) find(want bool) int {
 	for i := range l.list {
-		if l.at(i).yes(l.each) == so {
+		if l.at(i).yes(l.each) == want {
 			return i
 		}
 	}
