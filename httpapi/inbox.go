@@ -148,11 +148,11 @@ func (c *call) actionsFor(e *inbox.Entry) ([]wire.InboxAction, error) {
 	maintain := post("Run the background work of this server now", nil, "maintenance")
 	switch e.Kind {
 	case inbox.UncertainOperation:
-		return c.resolutions(e.Place, e.Place, f[4] == "manual")
+		return c.resolutions(e.Place, e.Place, false, f[4] == "manual")
 	case inbox.UncertainStep:
 		visit, _ := strconv.ParseInt(f[2], 10, 64) // always a number
 		step := runengine.ClaimedStep{Run: runengine.Run{ID: f[0]}, Step: runengine.Step{Name: f[1], Visit: visit}}
-		return c.resolutions(step.OperationID(), step.Operation(), false)
+		return c.resolutions(step.OperationID(), step.Operation(), true, false)
 	case inbox.BlockedStream, inbox.RefusedWebhook:
 		only := wire.Repair{Streams: []string{f[1]}}
 		return []wire.InboxAction{
@@ -201,9 +201,9 @@ func unservedActions(e *inbox.Entry) []wire.InboxAction {
 	return []wire.InboxAction{start}
 }
 
-// resolutions returns the ways to resolve an uncertain operation. Which one is right depends on what happened, which only the
-// other system knows.
-func (c *call) resolutions(id, operation string, manual bool) ([]wire.InboxAction, error) {
+// resolutions returns the ways to resolve an uncertain operation, of a step of a run or of an entity. Which one is right depends
+// on what happened, which only the other system knows.
+func (c *call) resolutions(id, operation string, step, manual bool) ([]wire.InboxAction, error) {
 	at, err := c.doer().Partition(c.ctx(), store.Read)
 	if err != nil {
 		return nil, err
@@ -227,7 +227,11 @@ func (c *call) resolutions(id, operation string, manual bool) ([]wire.InboxActio
 	if manual { // nobody would resume it
 		return []wire.InboxAction{failed, resolve("It happened: end the operation with success", true, "success")}, nil
 	}
-	return []wire.InboxAction{resolve("It did not happen: try it again", false, ""), resolve("It happened: continue", true, ""), failed}, nil
+	not := "It did not happen: try it again"
+	if !step && !slices.ContainsFunc(journal, func(x effects.Entry) bool { return x.State == effects.Done }) { // see lifecycle.Resolve
+		not = "It did not happen: end the operation"
+	}
+	return []wire.InboxAction{resolve(not, false, ""), resolve("It happened: continue", true, ""), failed}, nil
 }
 
 // post returns a POST request as an action. The parts of the path are escaped.

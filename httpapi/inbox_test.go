@@ -134,6 +134,7 @@ var inboxCases = []struct {
 	subject, reason string
 	owner           string
 	deadline        bool
+	label           string // of the action, if several are possible
 }{
 	{inbox.UncertainOperation, func(d *testAPI) {
 		d.jobs(wire.PutHandler{Kind: "worker", Safety: "opaque"})
@@ -141,7 +142,19 @@ var inboxCases = []struct {
 		d.one("Do")
 		d.advance(10 * time.Minute)
 		d.want(d.ask("POST", "maintenance", nil, nil), 200, "")
-	}, "job/j", `It is not known whether an effect of step "do" happened`, "admin", false},
+	}, "job/j", `It is not known whether an effect of step "do" happened`, "admin", false, "It did not happen: end the operation"},
+	{inbox.UncertainOperation, func(d *testAPI) {
+		d.jobs(wire.PutHandler{Kind: "worker", Safety: "journaled"})
+		d.want(d.ask("POST", "lifecycles/job/entities/j/steps/do?waitMs=0", wire.Fire{Requester: "admin"}, nil), 202, "")
+		x := d.one("Do")
+		for _, e := range []wire.EffectCall{{Name: "print"}, {Name: "print", Result: []byte(`1`)}, {Name: "mail"}} {
+			e.Epoch = x.Epoch
+			d.want(d.ask("POST", "tasks/"+x.ID+"/effects", e, nil), 200, "")
+		}
+		d.advance(10 * time.Minute)
+		x = d.one("Do")
+		d.ask("POST", "tasks/"+x.ID+"/effects", wire.EffectCall{Name: "mail", Epoch: x.Epoch}, nil)
+	}, "job/j", `It is not known whether an effect of step "do" happened`, "admin", false, "It did not happen: try it again"},
 	{inbox.UncertainStep, func(d *testAPI) {
 		d.worker("Pay", "opaque")
 		d.define(oneTask("pay", "Pay"))
@@ -149,50 +162,50 @@ var inboxCases = []struct {
 		d.one("Pay")
 		d.advance(time.Hour)
 		d.want(d.ask("POST", "maintenance", nil, nil), 200, "")
-	}, "/do", `It is not known whether an effect of step "do" happened`, "Pay", false},
+	}, "/do", `It is not known whether an effect of step "do" happened`, "Pay", false, "It did not happen: try it again"},
 	{inbox.BlockedStream, func(d *testAPI) {
 		d.worker("Mail", "idempotent")
 		d.want(d.ask("PUT", "reactions/mail", wire.PutReaction{Events: []string{"paid"}, Handler: "Mail"}, nil), 201, "")
 		d.want(d.ask("POST", "streams/o1/events", `{"events":[{"name":"paid"}]}`, nil), 201, "")
 		x, no := d.one("Mail"), false
 		d.want(d.ask("POST", "tasks/"+x.ID+"/fail", wire.FailTask{Epoch: x.Epoch, Message: "no such address", Retryable: &no}, nil), 200, "")
-	}, "mail on o1", "failed at version 0 after 1 failure and is blocked on this stream: no such address.", "", false},
+	}, "mail on o1", "failed at version 0 after 1 failure and is blocked on this stream: no such address.", "", false, ""},
 	{inbox.FailedRun, func(d *testAPI) {
 		d.worker("Pay", "idempotent")
 		d.define(oneTask("pay", "Pay"))
 		d.start("pay@1", `{}`)
 		x, no := d.one("Pay"), false
 		d.want(d.ask("POST", "tasks/"+x.ID+"/fail", wire.FailTask{Epoch: x.Epoch, Message: "card refused", Retryable: &no}, nil), 200, "")
-	}, "run_", `The run of pay@1 failed at step "do"`, "", false},
+	}, "run_", `The run of pay@1 failed at step "do"`, "", false, ""},
 	{inbox.PendingApproval, func(d *testAPI) {
 		d.define(`{"name":"ask","version":"1","steps":[{"name":"ok","type":"approval","prompt":"Pay 100?","requesters":["boss"],"timeoutMs":3600000}]}`)
 		d.start("ask@1", `{}`)
-	}, "/ok", `The run waits for a decision at step "ok": Pay 100?`, "boss", true},
+	}, "/ok", `The run waits for a decision at step "ok": Pay 100?`, "boss", true, ""},
 	{inbox.OverdueSignal, func(d *testAPI) {
 		d.define(`{"name":"hear","version":"1","steps":[{"name":"paid","type":"event","signal":"paid","timeoutMs":60000}]}`)
 		d.start("hear@1", `{}`)
 		d.advance(2 * time.Minute)
-	}, "/paid", `Step "paid" is still waiting for a signal although its deadline has passed`, "", true},
+	}, "/paid", `Step "paid" is still waiting for a signal although its deadline has passed`, "", true, ""},
 	{inbox.PausedBatch, func(d *testAPI) {
 		d.worker("Print", "idempotent")
 		d.want(d.ask("PUT", "wallets/w", wire.PutWallet{}, nil), 200, "")
 		d.want(d.ask("POST", "wallets/w/credit", wire.Credit{Points: 3, Reference: "r"}, nil), 200, "")
 		d.want(d.ask("POST", "batches", wire.NewBatch{ID: new("b"), Wallet: "w", Handler: "Print", Items: newItems(10, "a")}, nil), 201, "")
 		d.claimItems("Print", 1)
-	}, "b", `Wallet "w" has 3 points and the next item costs 10, so 7 are missing.`, "w", false},
+	}, "b", `Wallet "w" has 3 points and the next item costs 10, so 7 are missing.`, "w", false, ""},
 	{inbox.ExpiredLease, func(d *testAPI) {
 		d.jobs(wire.PutHandler{Kind: "worker", Safety: "journaled"})
 		d.want(d.ask("POST", "lifecycles/job/entities/j/steps/do?waitMs=0", wire.Fire{Requester: "admin"}, nil), 202, "")
 		d.one("Do")
 		d.advance(10 * time.Minute)
-	}, "job/j", "The lease of w1 on this operation of an entity is past its end, and no janitor has released it.", "w1", false},
+	}, "job/j", "The lease of w1 on this operation of an entity is past its end, and no janitor has released it.", "w1", false, ""},
 	{inbox.ExpiredLease, func(d *testAPI) {
 		d.worker("Pay", "idempotent")
 		d.define(oneTask("pay", "Pay"))
 		d.start("pay@1", `{}`)
 		d.one("Pay")
 		d.advance(10 * time.Minute)
-	}, "/do", "The lease of w1 on this step of a run is past its end", "w1", false},
+	}, "/do", "The lease of w1 on this step of a run is past its end", "w1", false, ""},
 	{inbox.ExpiredLease, func(d *testAPI) {
 		d.worker("Print", "idempotent")
 		d.want(d.ask("PUT", "wallets/w", wire.PutWallet{AllowNegative: true}, nil), 200, "")
@@ -201,27 +214,27 @@ var inboxCases = []struct {
 			d.t.Fatalf("claimed %+v, want one item", got)
 		}
 		d.advance(10 * time.Minute)
-	}, "b/a", "The lease of w1 on this item of a batch is past its end", "w1", false},
+	}, "b/a", "The lease of w1 on this item of a batch is past its end", "w1", false, ""},
 	{inbox.ExpiredLease, func(d *testAPI) {
 		d.worker("Mail", "idempotent")
 		d.want(d.ask("PUT", "reactions/mail", wire.PutReaction{Events: []string{"paid"}, Handler: "Mail"}, nil), 201, "")
 		d.want(d.ask("POST", "streams/o1/events", `{"events":[{"name":"paid"}]}`, nil), 201, "")
 		d.one("Mail")
 		d.advance(10 * time.Minute)
-	}, "mail/o1", "The lease of w1 on this delivery to a reaction is past its end", "w1", false},
+	}, "mail/o1", "The lease of w1 on this delivery to a reaction is past its end", "w1", false, ""},
 	{inbox.HeldUpRetention, func(d *testAPI) {
 		d.want(d.ask("POST", "streams/o1/events", `{"events":[{"name":"paid"},{"name":"paid"}]}`, nil), 201, "")
 		d.numbered(2)
 		d.want(d.ask("POST", "streams/o1/truncate", `{"before":1}`, nil), 200, "")
 		d.advance(2 * time.Hour)
-	}, "streams", `The removed events of 1 stream should have been deleted, beginning with "o1".`, "", false},
+	}, "streams", `The removed events of 1 stream should have been deleted, beginning with "o1".`, "", false, ""},
 	{inbox.HeldUpRetention, func(d *testAPI) {
 		d.define(`{"name":"short","version":"1","retentionMs":1000,"steps":[{"name":"one","type":"wait","durationMs":1000}]}`)
 		d.start("short@1", `{}`)
 		d.advance(time.Minute)
 		d.want(d.ask("POST", "maintenance", nil, nil), 200, "")
 		d.advance(2 * time.Hour)
-	}, "runs", "1 run should have been deleted when its retention ended, beginning with run_", "", false},
+	}, "runs", "1 run should have been deleted when its retention ended, beginning with run_", "", false, ""},
 }
 
 // TestTheInbox verifies for each kind that the entry is listed with its reason, owner and deadline, that its action can be
@@ -236,6 +249,9 @@ func TestTheInbox(t *testing.T) {
 				x := d.listed(c.kind, c.subject, c.reason)
 				if x.Owner != c.owner || (x.Deadline != nil) != c.deadline {
 					t.Errorf("got owner %q and deadline %v, want %q and %t", x.Owner, x.Deadline, c.owner, c.deadline)
+				}
+				if c.label != "" && x.Action.Label != c.label {
+					t.Errorf("got action %q, want %q", x.Action.Label, c.label)
 				}
 				d.act(x.Action)
 				d.gone(c.kind)
