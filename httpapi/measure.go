@@ -33,7 +33,7 @@ var (
 
 // Metrics of this node.
 var (
-	expiredDesc   = desc("lease_expiries_total", "Leases that a janitor of this node ended because their holder crashed or did not respond.", "kind")
+	expiredDesc   = desc("lease_expiries_total", "Leases that this node ended because their holder crashed or did not respond.", "kind")
 	retriesDesc   = desc("retries_total", "Attempts that were not the first and were taken through this node.", "kind")
 	waitDesc      = desc("queue_wait_seconds", "How long work that was taken through this node had been due.", "kind")
 	tookDesc      = desc("work_seconds", "How long the handlers took that this node ran or called.", "kind")

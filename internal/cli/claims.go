@@ -191,7 +191,7 @@ type operationsResolve struct {
 	ID          string   `arg:"" name:"id" help:"Operation id."`
 	Happened    []string `setting:"-" sep:"none" placeholder:"EFFECT[=JSON]" help:"Effect that happened, with its result. To refer to the second call of an effect, add #1: charge#1. Repeat the flag for each effect."`
 	NotHappened []string `setting:"-" sep:"none" placeholder:"EFFECT" help:"Effect that did not happen, such as charge or charge#1. Repeat the flag for each effect."`
-	Outcome     string   `setting:"-" enum:",success,failure,invalid" default:"" placeholder:"OUTCOME" help:"Outcome that ends the operation: success, failure or invalid. Without an outcome, the operation resumes."`
+	Outcome     string   `setting:"-" enum:",success,failure,invalid" default:"" placeholder:"OUTCOME" help:"Outcome that ends the operation: success, failure or invalid. Without an outcome, the operation resumes, or ends if nothing happened."`
 }
 
 func (c *operationsResolve) Run(ctx context.Context, to *target) error {
