@@ -229,7 +229,7 @@ func (p defaultRetention) Register(ctx context.Context, e *holdfast.Engine) erro
 	case err != nil:
 		return err
 	case status.Prunes:
-		engine.Of(e).KeepHistory(historyRetention)
+		engine.Of(e).RetainHistory(historyRetention)
 	default:
 		p.log.Info("histories are kept forever: set --keep-history to delete old ones")
 	}

@@ -78,7 +78,7 @@ func Open(ctx context.Context, db store.Database, c Config) (*Engine, error) {
 	e.doer = store.HandleDoer(e)
 	e.janitor = e.newJanitor(c.SweepEvery)
 	if c.HistoryRetention > 0 {
-		e.KeepHistory(c.HistoryRetention)
+		e.RetainHistory(c.HistoryRetention)
 	}
 	e.follow = &reactions.Worker{Engine: e, Hub: e.hub, Log: c.Log, Name: nodeName(c.Node), Tallies: reactions.TalliesOf(e)}
 	e.Steps(e.follow.WorkKinds, e.follow.Step)

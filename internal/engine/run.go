@@ -174,8 +174,8 @@ func (e *Engine) newJanitor(every time.Duration) *lease.Janitor {
 	return j
 }
 
-// KeepHistory sets the retention of histories. It is called before the engine runs.
-func (e *Engine) KeepHistory(least time.Duration) {
+// RetainHistory sets the retention of histories. It is called before the engine runs.
+func (e *Engine) RetainHistory(least time.Duration) {
 	pruner := &retention.Pruner{Retention: least}
 	e.Deletes("history", func(ctx context.Context) (int, bool, error) { return pruner.Sweep(ctx, e) })
 }
