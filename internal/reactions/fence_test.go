@@ -249,18 +249,11 @@ func TestAWorkerStopsAfterAnOutage(t *testing.T) {
 // unanswered is an engine on which the first end of a lease is committed, and its response comes late.
 type unanswered struct {
 	*engine.Engine
-	first, second sync.Once
-	committed     atomic.Bool
-	renewed       chan struct{} // closed by the first renewal that returns after that
-	respond       chan struct{}
+	first   sync.Once
+	respond chan struct{}
 }
 
-func (u *unanswered) wait() {
-	u.first.Do(func() {
-		u.committed.Store(true)
-		<-u.respond
-	})
-}
+func (u *unanswered) wait() { u.first.Do(func() { <-u.respond }) }
 
 func (u *unanswered) Update(ctx context.Context, f func(context.Context, *store.Tx) error) error {
 	err := u.Engine.Update(ctx, f)
@@ -270,11 +263,8 @@ func (u *unanswered) Update(ctx context.Context, f func(context.Context, *store.
 
 func (u *unanswered) Do(ctx context.Context, c store.Command) error {
 	err := u.Engine.Do(ctx, c)
-	switch name := c.Decl().Name; {
-	case strings.HasPrefix(name, "reactions.ack"):
+	if strings.HasPrefix(c.Decl().Name, "reactions.ack") {
 		u.wait()
-	case name == "reactions.renew" && u.committed.Load(): // also if it began before: it may be the last one, which found that the lease had ended
-		u.second.Do(func() { close(u.renewed) })
 	}
 	return err
 }
@@ -291,10 +281,10 @@ func TestALateResponseDoesNotDelayItsStream(t *testing.T) {
 func lateResponse(t *testing.T, s testDB, writes bool) {
 	hf := s.open(t)
 	d, other := define("r", ""), define("other", "^none$")
-	d.Lease, other.Lease = time.Hour, 300*time.Millisecond // the shortest lease sets the pace of renewals
+	d.Lease, other.Lease = time.Hour, 300*time.Millisecond // the shortest lease sets the pace of renewals, which find that the lease has ended
 	register(t, hf, d)
 	register(t, hf, other)
-	u := &unanswered{Engine: engine.Of(hf), renewed: make(chan struct{}), respond: make(chan struct{})}
+	u := &unanswered{Engine: engine.Of(hf), respond: make(chan struct{})}
 	w := &reactions.Worker{Engine: u, Hub: engine.Of(hf).Hub(), Log: slog.New(slog.DiscardHandler), Name: "n", MaxConcurrency: 4}
 	var delivered atomic.Int64
 	body := func(_ context.Context, x *reactions.Delivery) error {
@@ -317,7 +307,7 @@ func lateResponse(t *testing.T, s testDB, writes bool) {
 	defer close(u.respond)
 	emit(t, hf, "s", "a")
 	waitForPosition(t, hf, "r", "s", "is handled", handled(0))
-	<-u.renewed // it found that the lease had ended
+	testkit.Eventually(t, "a renewal finds that the lease has ended", func() bool { return w.Held() == 0 })
 	emit(t, hf, "s", "a")
 	testkit.Eventually(t, "the next event is delivered although the first response has not come", func() bool { return delivered.Load() == 2 })
 }
