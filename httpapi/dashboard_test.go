@@ -67,8 +67,7 @@ func (d *testAPI) clicks(a wire.InboxAction) bool {
 	if d.page.Eval("!!"+button, &found); !found { // an alternative, which is in a menu
 		return false
 	}
-	d.page.Eval(button+`.id = "the-action"`, nil)
-	d.page.Click("#the-action")
+	d.page.ClickFound(button)
 	d.page.Wait(`document.querySelector("dialog[open] button[type=submit], .toast")`, time.Minute)
 	var asked bool
 	if d.page.Eval(`!!document.querySelector("dialog[open] button[type=submit]")`, &asked); asked {

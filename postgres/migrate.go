@@ -41,7 +41,7 @@ GRANT INSERT, UPDATE ON {schema}.wallet, {schema}.batch, {schema}.item TO {role}
 GRANT INSERT ON {schema}.event, {schema}.history, {schema}.audit TO {role};
 GRANT INSERT, DELETE ON {schema}.feed TO {role};
 GRANT EXECUTE ON FUNCTION {schema}.drop_events(smallint, text, text, bigint, bigint), {schema}.prune_history(smallint, text, text, text, bigint, bigint) TO {role};
-GRANT INSERT ON {schema}.workspace, {schema}.ledger, {schema}.definition TO {role};`
+GRANT INSERT ON {schema}.workspace, {schema}.ledger, {schema}.definition, {schema}.retention TO {role};`
 
 // guard ensures that only the owner deletes or changes events, history, the audit and the clock, or has code run with
 // the owner's rights. The deleting functions belong to the owner of the tables, who need not be the

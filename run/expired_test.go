@@ -146,3 +146,32 @@ func TestStartsAndDeletionsRace(t *testing.T) {
 		}
 	}, run.Retention(time.Millisecond), instant)
 }
+
+// TestAFollowedRunKeepsItsLastEvent verifies that the history of a deleted run keeps its last event if a reaction has a
+// position on it, which would else be beyond the end of the history.
+func TestAFollowedRunKeepsItsLastEvent(t *testing.T) {
+	instant := run.Define("instant", "1", run.If("only", "true", "end", "end"))
+	follow := stream.React("follow", stream.Select{Pattern: `^\$run/`, Source: stream.Histories}, func(context.Context, *stream.Delivery) error { return nil }, stream.Options{})
+	storetest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+		ctx := t.Context()
+		r, _, err := instant.Start(ctx, hf, nil, run.Key("k"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if left, err := holdfasttest.Settle(ctx, hf); err != nil || len(left) > 0 {
+			t.Fatal(left, err)
+		}
+		holdfasttest.Advance(t, hf, 3*time.Hour)
+		engine.Of(hf).Round(ctx)
+		p := retention.Pruner{Retention: time.Hour}
+		if _, _, err := p.Sweep(ctx, engine.Of(hf)); err != nil {
+			t.Fatal(err)
+		}
+		if events, err := holdfast.Collect(stream.Read(ctx, hf, "$run/"+r.ID, 0)); err != nil || len(events) != 1 {
+			t.Errorf("%d events are left, error %v, want the last one", len(events), err)
+		}
+		if report, err := hf.Check(ctx); err != nil || !report.Clean() {
+			t.Errorf("check: %v, error %v", report.Violations, err)
+		}
+	}, run.Retention(time.Hour), instant, follow)
+}

@@ -61,13 +61,14 @@ const useEverything = `(async () => {
 	const frame = () => new Promise(resolve => { requestAnimationFrame(() => setTimeout(resolve)); setTimeout(resolve, 50) })
 	const until = async (f, limit = 1000) => { for (const end = performance.now() + limit; !f() && performance.now() < end;) await frame(); return f() }
 	const form = () => document.querySelector("dialog[open] form[data-request]")
-	const settle = async () => {
+	const settle = async before => {
 		await frame(); await frame()
 		if (document.querySelector("dialog form[data-request]")) await until(form)
 		for (let f; f = form();) { found.add(f.dataset.request); f.closest("dialog").close(); await until(() => form() !== f) }
 		for (const d of document.querySelectorAll("dialog[open]")) d.close()
 		if (location.pathname !== new URL(home).pathname) { history.pushState(null, "", home); dispatchEvent(new PopStateEvent("popstate")); await quiet() }
 		await until(() => !document.querySelector("main .empty[role=status]"), 5000) // it has read what it shows
+		await until(() => buttons().length >= before, 2000) // it has drawn again what a click on a link or a busy machine took away
 	}
 	const quiet = async () => { for (let calm = 0; calm < 2; calm = await (await fetch("/requests-in-flight")).text() === "0" ? calm + 1 : 0) await frame() }
 	await quiet()
@@ -77,18 +78,19 @@ const useEverything = `(async () => {
 	const buttons = () => [...document.querySelectorAll("main button")].filter(b => !b.closest("header.top, [popover], .zoom") && b.role !== "tab" && !b.disabled && !copies(b))
 		.sort((a, b) => atOnce(a) - atOnce(b))
 	for (let b; used.size < 200 && (b = once(buttons(), "button "));) {
+		const there = buttons().length
 		b.click()
-		if (!b.hasAttribute("popovertarget")) { await settle(); continue }
+		if (!b.hasAttribute("popovertarget")) { await settle(there); continue }
 		const menu = document.getElementById(b.getAttribute("popovertarget")), label = b.ariaLabel
-		for (let e; e = once([...menu.querySelectorAll("button")].filter(x => !copies(x)), "entry of " + label + " ");) { menu.hidePopover(); e.click(); await settle(); if (!menu.isConnected) break }
+		for (let e; e = once([...menu.querySelectorAll("button")].filter(x => !copies(x)), "entry of " + label + " ");) { menu.hidePopover(); e.click(); await settle(there); if (!menu.isConnected) break }
 		if (menu.isConnected) menu.hidePopover()
 	}
 	for (const box of [...document.querySelectorAll("main tbody input[type=checkbox]")].slice(0, 1)) {
 		box.click(); await frame(); await frame()
-		for (let b; b = once([...document.querySelectorAll("[role=toolbar] button")], "toolbar ");) { b.click(); await settle() }
+		for (let b; b = once([...document.querySelectorAll("[role=toolbar] button")], "toolbar ");) { b.click(); await settle(1) }
 	}
 	const palette = async () => { document.querySelector(".find").click(); await until(() => document.querySelector("dialog.palette[open]")); return [...document.querySelectorAll("dialog.palette [data-group='Actions on this page']")] }
-	for (let o; o = once((await palette()).filter(x => !copies(x)), "option ");) { o.click(); await settle() }
+	for (let o; o = once((await palette()).filter(x => !copies(x)), "option ");) { o.click(); await settle(1) }
 	document.querySelector("dialog.palette")?.close()
 	return [...found]
 })()`

@@ -219,7 +219,7 @@ func (p *Page) wait(what, js string, limit time.Duration, into any) {
 
 // clickable is an expression whose promise has the centre of an element, which must not move or be covered.
 const clickable = `(async () => {
-	const element = document.querySelector(%s)
+	const element = %s
 	if (!element) throw new Error("no such element")
 	element.scrollIntoView({block: "center", inline: "center", behavior: "instant"})
 	const before = element.getBoundingClientRect()
@@ -238,8 +238,20 @@ func (p *Page) Click(selector string) {
 	if err != nil {
 		p.t.Fatal(err)
 	}
+	p.click(selector, fmt.Sprintf("document.querySelector(%s)", quoted))
+}
+
+// ClickFound waits until the element that the expression finds can be clicked, and clicks it like Click. The page may draw the
+// element again meanwhile.
+func (p *Page) ClickFound(expression string) {
+	p.t.Helper()
+	p.click(expression, expression)
+}
+
+func (p *Page) click(name, expression string) {
+	p.t.Helper()
 	var at struct{ X, Y float64 }
-	p.wait("a click on "+selector, fmt.Sprintf(clickable, quoted), clickLimit, &at)
+	p.wait("a click on "+name, fmt.Sprintf(clickable, expression), clickLimit, &at)
 	for _, kind := range []string{"mouseMoved", "mousePressed", "mouseReleased"} {
 		args := params{"type": kind, "x": at.X, "y": at.Y}
 		if kind != "mouseMoved" {

@@ -12,12 +12,15 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/engine"
+	"github.com/holdfast-go/holdfast/internal/keys"
 	"github.com/holdfast-go/holdfast/run"
 	"github.com/holdfast-go/holdfast/stream"
 )
 
 // TestHistoryIsDeletedByDefault verifies that a server without settings deletes old events of histories from a database
-// that it has created, but none from a database that was in use before.
+// that it was the first to use, also after API keys were created and after a restart, but none from one that a program or an earlier
+// version has used before.
 func TestHistoryIsDeletedByDefault(t *testing.T) {
 	waits := run.Define("waits", "1", run.Signal("paid", "payment"))
 	for name, database := range map[string]func(*testing.T) (url string, execute func(string) error){
@@ -44,10 +47,19 @@ func TestHistoryIsDeletedByDefault(t *testing.T) {
 			}
 		},
 	} {
-		for _, usedBefore := range []bool{false, true} {
-			t.Run(name+map[bool]string{false: "/new", true: "/used before"}[usedBefore], func(t *testing.T) {
+		for _, before := range []string{"nothing", "keys", "a program", "an earlier version"} {
+			t.Run(name+"/"+before, func(t *testing.T) {
 				url, execute := database(t)
-				if usedBefore { // an earlier version has created the database and a run
+				usedBefore := false
+				switch before {
+				case "nothing":
+				case "keys":
+					hf := holdfasttest.OpenOn(t, holdfasttest.At(url))
+					if _, _, err := keys.Create(t.Context(), engine.Of(hf), keys.CreateArgs{Name: "admin", Role: keys.Admin, By: "cli"}); err != nil {
+						t.Fatal(err)
+					}
+				default:
+					usedBefore = true
 					hf := holdfasttest.OpenOn(t, holdfasttest.At(url), waits)
 					if _, _, err := waits.Start(t.Context(), hf, nil); err != nil {
 						t.Fatal(err)
@@ -56,11 +68,18 @@ func TestHistoryIsDeletedByDefault(t *testing.T) {
 						t.Fatal(err)
 					}
 					prefix := map[string]string{"sqlite": "holdfast_", "postgres": "holdfast."}[name]
+					if before == "a program" {
+						break
+					}
 					if err := execute("DROP TABLE " + prefix + "retention; DELETE FROM " + prefix + "migration WHERE number >= 10"); err != nil {
 						t.Fatal(err)
 					}
 				}
 				hf := holdfasttest.OpenOn(t, holdfasttest.At(url), waits, defaultRetention{slog.New(slog.DiscardHandler)})
+				if err := hf.Close(); err != nil {
+					t.Fatal(err)
+				}
+				hf = holdfasttest.OpenOn(t, holdfasttest.At(url), waits, defaultRetention{slog.New(slog.DiscardHandler)})
 				r, _, err := waits.Start(t.Context(), hf, nil)
 				if err != nil {
 					t.Fatal(err)

@@ -21,8 +21,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/demo"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/keys"
+	"github.com/holdfast-go/holdfast/internal/retention"
 	"github.com/holdfast-go/holdfast/internal/seal"
-	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/telemetry"
 	"github.com/holdfast-go/holdfast/internal/tlsfiles"
 	"github.com/holdfast-go/holdfast/lifecycle"
@@ -146,8 +146,8 @@ func (s server) run(ctx context.Context) error {
 	var keep time.Duration
 	if s.KeepHistory == nil {
 		s.parts = append(s.parts, defaultRetention{s.log})
-	} else {
-		keep = *s.KeepHistory
+	} else if keep = *s.KeepHistory; keep != 0 && keep < retention.Shortest {
+		return misuse("--keep-history must be 0s or at least %s, got %s", retention.Shortest, keep)
 	}
 	kinds, err := scopeKinds(s.ScopeKind)
 	if err != nil {
@@ -219,16 +219,15 @@ func (s server) run(ctx context.Context) error {
 // historyRetention is the retention of histories without a setting.
 const historyRetention = 30 * 24 * time.Hour
 
-// defaultRetention deletes old histories, except in a database that was in use when servers did not delete them without being
-// told to.
+// defaultRetention deletes old histories, except in a database that was in use before a server decided that.
 type defaultRetention struct{ log *slog.Logger }
 
 func (p defaultRetention) Register(ctx context.Context, e *holdfast.Engine) error {
-	status, err := store.Ask.DoAt(ctx, engine.Of(e), store.Partition{}, struct{}{})
+	deletes, err := retention.ByDefault(ctx, engine.Of(e))
 	switch {
 	case err != nil:
 		return err
-	case status.Prunes:
+	case deletes:
 		engine.Of(e).RetainHistory(historyRetention)
 	default:
 		p.log.Info("histories are kept forever: set --keep-history to delete old ones")

@@ -33,10 +33,11 @@ func Repeat(ctx context.Context, limit time.Duration, page func(context.Context)
 	for begun := clock.OfMachine(); ; {
 		since := clock.OfMachine()
 		n, more, err := page(ctx)
-		if sum += n; err != nil || !more || clock.OfMachine().Sub(begun) >= min(limit, longestRepeat) {
+		took := clock.OfMachine().Sub(since)
+		if sum += n; err != nil || !more || clock.OfMachine().Sub(begun)+took >= min(limit, longestRepeat) {
 			return sum, err
 		}
-		if err := clock.Wait(ctx, clock.OfMachine().Sub(since)); err != nil {
+		if err := clock.Wait(ctx, took); err != nil {
 			return sum, err
 		}
 	}

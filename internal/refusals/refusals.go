@@ -159,7 +159,7 @@ const (
 // codes are the codes of refusals that another writer caused.
 var codes = map[fault.Code]bool{
 	fault.ClaimFailed: true, fault.Concurrency: true, fault.LeaseLost: true, fault.NotDelivered: true, fault.InvalidTransition: true,
-	fault.StreamClosed: true, fault.Conflict: true, fault.KeyMismatch: true,
+	fault.StreamClosed: true, fault.Conflict: true, fault.KeyMismatch: true, fault.KeyExpired: true,
 }
 
 // Log collects refusals and writes them with a short delay. Safe for concurrent use.

@@ -70,7 +70,7 @@ func (p *Pruner) Sweep(ctx context.Context, d store.Doer) (removed int, more boo
 	}
 	removed, err = store.Sweep(ctx, d, func(at store.Partition) (int, error) {
 		n, full, err := p.sweep(ctx, d, at.Shard, before(status.Now.Add(-p.Retention)))
-		more = more || full
+		more = more || full && n > 0 // a page of events that must stay does not hurry
 		return n, err
 	})
 	return removed, more, err

@@ -271,8 +271,9 @@ func (k *Executor) start(ctx context.Context, d store.Doer, s Start, l ClaimedSt
 			c.run.CreatedAt = got.now
 			return c.after(&l, got.moved), true, nil
 		case strings.HasPrefix(got.run, expiredPrefix):
-			return l, false, fault.New(fault.KeyExpired, "key %q belongs to run %q, which has ended and was deleted after its retention: the run is not started again; for a new run, use a new key", s.Key, idPrefix+got.run[len(expiredPrefix):]).
-				With("runId", idPrefix+got.run[len(expiredPrefix):])
+			was := idPrefix + strings.TrimPrefix(got.run, expiredPrefix)
+			err := fault.New(fault.KeyExpired, "key %q belongs to run %q, which has ended and was deleted after its retention: the run is not started again; for a new run, use a new key", s.Key, was)
+			return l, false, note(ctx, d, was, "start", "", err.With("runId", was))
 		case got.run != "":
 			was, err := load(ctx, d, l.partition(), visited{run: got.run})
 			if fault.CodeOf(err) == fault.NotFound {

@@ -21,6 +21,7 @@ type listArgs struct {
 type keyArgs struct {
 	from  string `arg:"from"`
 	upto  string `arg:"upto"`
+	scan  int    `arg:"scan"`
 	limit int    `arg:"limit"`
 }
 
@@ -236,7 +237,7 @@ func List(ctx context.Context, d store.Doer, f Filter, behind string, limit int)
 
 // ListByKey returns runs whose keys begin with a text, in the order of their keys.
 func ListByKey(ctx context.Context, d store.Doer, prefix string, limit int) ([]Keyed, error) {
-	return listKeyVerb.Do(ctx, d, keyArgs{prefix, store.PrefixEnd(prefix), limit})
+	return listKeyVerb.Do(ctx, d, keyArgs{prefix, store.PrefixEnd(prefix), store.SearchScan, limit})
 }
 
 // Steps returns the visits of a run's steps after a cursor, in their order.

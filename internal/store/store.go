@@ -86,10 +86,9 @@ type Conn interface {
 type Status struct {
 	Schema int       // number of the newest applied migration
 	Now    time.Time // time of the database
-	Prunes bool      // a server without settings deletes what has ended
 }
 
 // Ask is the health check of a database: it reads its [Status].
 var Ask = VerbOf[struct{}](Decl{Name: "meta.get_status", Lane: Vital},
 	nil,
-	func(s *Status, r Row) error { return r.Scan(&s.Schema, &s.Now, &s.Prunes) })
+	func(s *Status, r Row) error { return r.Scan(&s.Schema, &s.Now) })

@@ -2,15 +2,14 @@
 -- min_reader: 10
 -- An older node would wait forever for a run of which only the key remains.
 
--- Whether a server without settings deletes what has ended. A database that was used before deletes nothing until a setting
--- says so.
+-- Whether a server without settings deletes old histories, decided when the first one opens the database: not if it was in use
+-- before.
 CREATE TABLE {schema}.retention (
     one        smallint PRIMARY KEY CHECK (one = 1),
     by_default boolean NOT NULL
 );
-INSERT INTO {schema}.retention (one, by_default) SELECT 1, NOT EXISTS (SELECT 1 FROM {schema}.workspace);
 
--- As before, and also the last event of a run that was deleted.
+-- As before, and also the last event of a run that was deleted; but no last event of a stream on which a reaction has a position.
 CREATE OR REPLACE FUNCTION {schema}.prune_history(smallint, text, text, text, bigint, bigint) RETURNS SETOF integer
 LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET enable_bitmapscan = off AS $$
 WITH page AS MATERIALIZED (
@@ -37,9 +36,12 @@ DELETE FROM {schema}.history h
         OR (pg_catalog.left(t.stream, 7) = '$scope/' AND h.name IN ('deleted', 'expired')
             AND NOT EXISTS (SELECT 1 FROM {schema}.scope s WHERE s.shard = ANY (ARRAY[t.shard]) AND s.workspace = t.workspace
                                                               AND s.kind = pg_catalog.split_part(t.stream, '/', 2)
-                                                              AND s.id = pg_catalog.substr(t.stream, 9 + pg_catalog.length(pg_catalog.split_part(t.stream, '/', 2)))))
-        OR (pg_catalog.left(t.stream, 5) = '$run/'
+                                                              AND s.id = pg_catalog.substr(t.stream, 9 + pg_catalog.length(pg_catalog.split_part(t.stream, '/', 2))))
+            OR pg_catalog.left(t.stream, 5) = '$run/'
             AND NOT EXISTS (SELECT 1 FROM {schema}.run r WHERE r.shard = ANY (ARRAY[t.shard]) AND r.workspace = t.workspace AND r.id = pg_catalog.substr(t.stream, 6)))
+           AND NOT EXISTS (SELECT 1 FROM {schema}.reaction r
+                            WHERE r.shard = ANY (ARRAY[t.shard]) AND r.workspace = t.workspace AND r.source = 'history'
+                              AND (SELECT true FROM {schema}.follow f WHERE f.shard = r.shard AND f.workspace = r.workspace AND f.reaction = r.name AND f.stream = t.stream))
         OR EXISTS (SELECT 1 FROM {schema}.history x WHERE x.shard = ANY (ARRAY[t.shard]) AND x.workspace = t.workspace AND x.stream = t.stream
                                                        AND x.version > h.version))
    AND NOT EXISTS (SELECT 1 FROM {schema}.reaction r

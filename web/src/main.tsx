@@ -57,7 +57,7 @@ class Boundary extends Component<{ children: ComponentChildren }, { error?: Erro
 
 function Inside() {
   useInboxCount();
-  useEffect(() => void (window.requestIdleCallback ? requestIdleCallback(readOthers, { timeout: 2000 }) : setTimeout(readOthers, 200)), []);
+  useEffect(() => void ("requestIdleCallback" in window ? requestIdleCallback(readOthers, { timeout: 2000 }) : setTimeout(readOthers, 200)), []);
   const name = segments.value[0] ?? "";
   return <><Shell><Boundary key={name}>{name ? <Other name={name} /> : <Inbox />}</Boundary></Shell><Dialogs /></>;
 }

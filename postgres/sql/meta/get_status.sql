@@ -1,3 +1,3 @@
--- Returns the newest migration, the database's time, and whether servers delete by default what has ended.
-SELECT (SELECT coalesce(pg_catalog.max(g.number), 0) FROM {schema}.migration g), {now}, coalesce((SELECT r.by_default FROM {schema}.retention r WHERE r.one = 1), false)
+-- Returns the newest migration, and the database's time.
+SELECT (SELECT coalesce(pg_catalog.max(g.number), 0) FROM {schema}.migration g), {now}
  WHERE :shard IS NOT NULL AND :workspace IS NOT NULL

@@ -5,7 +5,7 @@
 WITH page AS MATERIALIZED (
     SELECT x.shard, x.workspace, x.id, x.status, x.version, x.step, x.visit, x.cancel_requested
       FROM holdfast_run AS x
-     WHERE (x.shard, x.workspace, x.id) > (:shard, :workspace, :run)
+     WHERE (x.shard, x.workspace, x.id) > (:shard, :workspace, :run) AND x.id >= 'run_' -- not the keys of deleted runs (runs/delete)
      ORDER BY x.shard, x.workspace, x.id
      LIMIT :limit
 ), journal AS MATERIALIZED (
@@ -41,8 +41,7 @@ WITH page AS MATERIALIZED (
 SELECT j.nth, j.wrong <> '', j.shard, j.workspace, j.id, '', j.version, j.events, j.last, j.low, j.wrong
   FROM (SELECT row_number() OVER (ORDER BY p.shard, p.workspace, p.id) AS nth, count(*) OVER () AS size, p.shard, p.workspace, p.id, p.version,
                coalesce(h.events, 0) AS events, coalesce(h.last, -1) AS last, coalesce(h.low, 0) AS low,
-               CASE WHEN p.id < 'run_' THEN '' -- the key of a deleted run (runs/delete)
-                    WHEN coalesce(h.last, -1) <> p.version OR coalesce(h.events, 0) <> p.version - coalesce(h.low, 0) + 1 THEN 'versions'
+               CASE WHEN coalesce(h.last, -1) <> p.version OR coalesce(h.events, 0) <> p.version - coalesce(h.low, 0) + 1 THEN 'versions'
                     WHEN coalesce(s.here, 0) <> 1 OR s.elsewhere > 0 THEN 'steps'
                     WHEN p.status IN ('COMPLETED', 'FAILED', 'CANCELLED') AND (s.live > 0 OR s.awake > 0 OR coalesce(a.pending, 0) > 0) THEN 'end'
                     WHEN p.status IN ('PENDING', 'RUNNING', 'WAITING') AND (s.live <> 1 OR s.stuck > 0) THEN 'stuck'

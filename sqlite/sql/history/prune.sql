@@ -1,6 +1,6 @@
 -- Deletes, of the streams on one page of the history, events past their retention, from the
--- beginning; but not the last event of an existing object, and no event that a reaction has
--- yet to handle. The page is bounded by ids; the age is measured by the database's clock.
+-- beginning; but not the last event of an existing object or of a stream on which a reaction has a
+-- position, and no event that a reaction has yet to handle. The page is bounded by ids; the age is measured by the database's clock.
 -- Returns one row for each event.
 DELETE FROM holdfast_history AS h
  WHERE h.shard = :shard AND :workspace IS NOT NULL
@@ -19,9 +19,12 @@ DELETE FROM holdfast_history AS h
         OR (substr(h.stream, 1, 7) = '$scope/' AND h.name IN ('deleted', 'expired')
             AND NOT EXISTS (SELECT 1 FROM holdfast_scope AS s WHERE s.shard = h.shard AND s.workspace = h.workspace
                                                                 AND s.kind = substr(h.stream, 8, instr(substr(h.stream, 8), '/') - 1)
-                                                                AND s.id = substr(h.stream, 8 + instr(substr(h.stream, 8), '/'))))
-        OR (substr(h.stream, 1, 5) = '$run/'
+                                                                AND s.id = substr(h.stream, 8 + instr(substr(h.stream, 8), '/')))
+            OR substr(h.stream, 1, 5) = '$run/'
             AND NOT EXISTS (SELECT 1 FROM holdfast_run AS r WHERE r.shard = h.shard AND r.workspace = h.workspace AND r.id = substr(h.stream, 6)))
+           AND NOT EXISTS (SELECT 1 FROM holdfast_reaction AS r CROSS JOIN holdfast_follow AS f
+                            WHERE r.shard = h.shard AND r.workspace = h.workspace AND r.source = 'history'
+                              AND f.shard = r.shard AND f.workspace = r.workspace AND f.reaction = r.name AND f.stream = h.stream)
         OR EXISTS (SELECT 1 FROM holdfast_history AS x WHERE x.shard = h.shard AND x.workspace = h.workspace AND x.stream = h.stream
                                                          AND x.version > h.version))
    AND NOT EXISTS (SELECT 1 FROM holdfast_follow AS f JOIN holdfast_reaction AS r
