@@ -51,36 +51,39 @@ type jsonSchema struct {
 	AdditionalProperties json.RawMessage        `json:"additionalProperties"`
 }
 
-func typesOf(a *API) ([]byte, error) {
-	var doc struct {
-		Components struct {
-			Schemas map[string]*jsonSchema `json:"schemas"`
-		} `json:"components"`
+// openAPI is the part of the OpenAPI document from which code is generated.
+type openAPI struct {
+	Components struct {
+		Schemas map[string]*jsonSchema `json:"schemas"`
+	} `json:"components"`
+	Paths map[string]map[string]*openOperation `json:"paths"`
+}
+
+// openOperation is the entry of a route.
+type openOperation struct {
+	Parameters []struct {
+		Name, In, Description string
+		Schema                *jsonSchema
 	}
-	if err := json.Unmarshal(a.table.OpenAPI(), &doc); err != nil {
+	RequestBody struct{ Content openContent }
+	Responses   map[string]struct{ Content openContent }
+}
+
+type openContent map[string]struct{ Schema *jsonSchema }
+
+func openAPIOf(a *API) (doc openAPI, err error) {
+	err = json.Unmarshal(a.table.OpenAPI(), &doc)
+	return doc, err
+}
+
+func typesOf(a *API) ([]byte, error) {
+	doc, err := openAPIOf(a)
+	if err != nil {
 		return nil, err
 	}
 	var b bytes.Buffer
 	b.WriteString("// Generated from the route table by \"go generate ./web\". Do not edit.\n")
-	for _, name := range slices.Sorted(maps.Keys(doc.Components.Schemas)) {
-		s := doc.Components.Schemas[name]
-		if s.Properties == nil {
-			fmt.Fprintf(&b, "\nexport type %s = %s;\n", name, typeOf(s))
-			continue
-		}
-		fmt.Fprintf(&b, "\nexport interface %s {\n", name)
-		for _, field := range slices.Sorted(maps.Keys(s.Properties)) {
-			p, may := s.Properties[field], "?"
-			if slices.Contains(s.Required, field) {
-				may = ""
-			}
-			if p.Description != "" {
-				fmt.Fprintf(&b, "  /** %s */\n", strings.ReplaceAll(p.Description, "*/", "* /"))
-			}
-			fmt.Fprintf(&b, "  %s%s: %s;\n", field, may, typeOf(p))
-		}
-		b.WriteString("}\n")
-	}
+	writeInterfaces(&b, doc.Components.Schemas)
 	b.WriteString("\n/** The roles that may use a route that changes something; admin may use all. */\nexport const roles: Record<string, readonly string[]> = {\n")
 	var lines []string
 	for _, r := range a.table {
@@ -96,6 +99,29 @@ func typesOf(a *API) ([]byte, error) {
 	slices.Sort(lines)
 	b.WriteString(strings.Join(lines, "") + "};\n")
 	return b.Bytes(), nil
+}
+
+// writeInterfaces writes the TypeScript types of the schemas.
+func writeInterfaces(b *bytes.Buffer, schemas map[string]*jsonSchema) {
+	for _, name := range slices.Sorted(maps.Keys(schemas)) {
+		s := schemas[name]
+		if s.Properties == nil {
+			fmt.Fprintf(b, "\nexport type %s = %s;\n", name, typeOf(s))
+			continue
+		}
+		fmt.Fprintf(b, "\nexport interface %s {\n", name)
+		for _, field := range slices.Sorted(maps.Keys(s.Properties)) {
+			p, may := s.Properties[field], "?"
+			if slices.Contains(s.Required, field) {
+				may = ""
+			}
+			if p.Description != "" {
+				fmt.Fprintf(b, "  /** %s */\n", strings.ReplaceAll(p.Description, "*/", "* /"))
+			}
+			fmt.Fprintf(b, "  %s%s: %s;\n", field, may, typeOf(p))
+		}
+		b.WriteString("}\n")
+	}
 }
 
 // typeOf returns the TypeScript type of a schema.
