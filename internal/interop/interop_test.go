@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -159,11 +160,40 @@ func TestDashboardTypes(t *testing.T) {
 	for _, name := range []string{"preact", "preact/*", "@preact/signals", "uplot"} {
 		paths[name] = []string{filepath.Join(modules, "node_modules", name)}
 	}
-	config, err := json.Marshal(map[string]any{"include": []string{filepath.Join(sources, "**", "*")}, "compilerOptions": map[string]any{
-		"noEmit": true, "strict": true, "noUnusedLocals": true, "noUnusedParameters": true, "noImplicitOverride": true, "skipLibCheck": true,
-		"target": "es2022", "lib": []string{"ES2023", "DOM", "DOM.Iterable"}, "module": "esnext", "moduleResolution": "bundler",
-		"jsx": "react-jsx", "jsxImportSource": "preact", "types": []string{}, "paths": paths,
-	}})
+	compile(t, modules, filepath.Join(sources, "**", "*"), map[string]any{
+		"skipLibCheck": true, "moduleResolution": "bundler", "jsx": "react-jsx", "jsxImportSource": "preact", "paths": paths,
+	})
+}
+
+// TestSDKTypes verifies that TypeScript's compiler finds no mistake in the declarations of the SDK, nor in a program that uses them.
+func TestSDKTypes(t *testing.T) {
+	testlevel.Long(t)
+	modules, err := packages(t)
+	if err != nil {
+		missing(t, "TypeScript", err)
+		return
+	}
+	sdk, err := filepath.Abs("../../sdk")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, resolution := range []string{"bundler", "nodenext"} {
+		module := map[string]string{"bundler": "esnext", "nodenext": "nodenext"}[resolution]
+		compile(t, modules, filepath.Join(sdk, "testdata", "usage.ts"), map[string]any{
+			"module": module, "moduleResolution": resolution, "paths": map[string][]string{"@holdfast/client": {filepath.Join(sdk, "typescript", "index.d.ts")}},
+		})
+	}
+}
+
+// compile checks sources with TypeScript's compiler, with strict and other options.
+func compile(t *testing.T, modules, sources string, options map[string]any) {
+	t.Helper()
+	all := map[string]any{
+		"noEmit": true, "strict": true, "noUnusedLocals": true, "noUnusedParameters": true, "noImplicitOverride": true,
+		"target": "es2022", "lib": []string{"ES2023", "DOM", "DOM.Iterable"}, "module": "esnext", "types": []string{},
+	}
+	maps.Copy(all, options)
+	config, err := json.Marshal(map[string]any{"include": []string{sources}, "compilerOptions": all})
 	if err != nil {
 		t.Fatal(err)
 	}
