@@ -79,6 +79,7 @@ var languages = []language{
 func each(t *testing.T, f func(t *testing.T, l language)) {
 	for _, l := range languages {
 		t.Run(l.folder, func(t *testing.T) {
+			t.Parallel()
 			path, err := pgtest.Command(t.Context(), l.program, l.pack)
 			if err != nil {
 				t.Fatalf("the SDK in %s needs %s: install it (Debian: %s): %v", l.folder, l.needs, l.pack, err)

@@ -104,12 +104,12 @@ func openShop(t *testing.T, l language) *shop {
 	url := serve(t)
 	s := &shop{t: t, Client: dial(t, url), language: l, gateway: g, env: []string{"HOLDFAST_URL=" + url, "GATEWAY_URL=" + far.URL}}
 	ctx := t.Context()
-	for name, h := range map[string]wire.PutHandler{"Charge": {Safety: "journaled", OnUnknown: "retry"}, "Mail": {Safety: "idempotent"}, "Print": {Safety: "opaque", OnUnknown: "hold"}} {
+	for name, h := range map[string]wire.PutHandler{"Charge": {Safety: "journaled", OnUnknown: "retry"}, "Mail": {Safety: "idempotent"}, "Print": {Safety: "opaque", OnUnknown: "hold"}, "Stamp": {Safety: "opaque", OnUnknown: "probe"}} {
 		h.Kind = "worker"
 		_, err := s.PutHandler(ctx, name, h)
 		s.must(err)
 	}
-	for name, handler := range map[string]string{"invoice": "Charge", "label": "Print"} {
+	for name, handler := range map[string]string{"invoice": "Charge", "label": "Print", "letter": "Stamp"} {
 		_, err := s.PutLifecycle(ctx, name, lifecycleOf(name, handler))
 		s.must(err)
 	}
@@ -196,6 +196,7 @@ func TestWorkers(t *testing.T) {
 		testkit.WantCode(t, err, fault.ActionInvalid, "declined")
 		s.mails()
 		s.print()
+		s.stamp()
 
 		hung = s.gateway.hang("/charged", "stopping")
 		wait = s.fire("stopping")
@@ -258,4 +259,14 @@ func (s *shop) print() {
 		}
 		return false
 	})
+}
+
+// stamp verifies that a probe settles the step of an opaque handler that does not know what happened.
+func (s *shop) stamp() {
+	s.t.Helper()
+	s.create("letter", "l-1")
+	fired, err := s.FireStep(s.t.Context(), "letter", "l-1", "act", wire.Fire{Requester: "admin"}, client.Wait(50*time.Second))
+	if err != nil || fired.Outcome != "success" || !strings.Contains(string(fired.Entity.Data), "red") {
+		s.t.Errorf("got %+v, %s, error %v, want the state of the probe", fired, fired.Entity.Data, err)
+	}
 }

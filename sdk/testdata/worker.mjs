@@ -39,6 +39,14 @@ const worker = new Worker(new Client(process.env.HOLDFAST_URL), {
     async Print() {
       throw new OutcomeUnknown("the printer does not respond");
     },
+    async Stamp() {
+      throw new OutcomeUnknown("the stamp does not respond");
+    },
+  },
+  probes: {
+    async Stamp() {
+      return { output: { happened: true, result: "red" }, state: { stamp: "red" } };
+    },
   },
 });
 console.log("ready");

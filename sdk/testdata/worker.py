@@ -44,9 +44,18 @@ def print_label(task, work):
     raise OutcomeUnknown("the printer does not respond")
 
 
+def stamp(task, work):
+    raise OutcomeUnknown("the stamp does not respond")
+
+
+def probe_stamp(task, work):
+    return {"output": {"happened": True, "result": "red"}, "state": {"stamp": "red"}}
+
+
 worker = Worker(
     Client(os.environ["HOLDFAST_URL"]),
-    {"Charge": charge, "Mail": mail, "Print": print_label},
+    {"Charge": charge, "Mail": mail, "Print": print_label, "Stamp": stamp},
+    probes={"Stamp": probe_stamp},
     name=os.environ["WORKER"],
     lease=2.0,
     poll=0.5,

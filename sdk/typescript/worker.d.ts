@@ -46,6 +46,13 @@ export interface WorkerOptions {
   name?: string;
   /** The functions that execute tasks, by the names of the handlers. */
   handlers: Record<string, HandlerFunction>;
+  /**
+   * The functions that find out whether an opaque handler with onUnknown "probe" has acted. They return { output: { happened, result } },
+   * and state as the handler would.
+   */
+  probes?: Record<string, HandlerFunction>;
+  /** The functions that undo items of batches, by the names of the handlers. */
+  undos?: Record<string, HandlerFunction>;
   /** Maximum number of tasks at a time. The default is 4. */
   concurrency?: number;
   /** How long a lease lasts without renewal. The default is 30 seconds; it is renewed after a third of that. */

@@ -43,10 +43,11 @@ class Work {
   }
 
   async effect(name, call, { ordinal = 0 } = {}) {
+    this.signal.throwIfAborted();
     const begun = await this.#persist(() => this.#journal({ name, ordinal }));
     if (begun.state === "done") return begun.result;
     if (performance.now() >= this.#heldUntil) await this.renew();
-    this.signal.throwIfAborted();
+    if (this.lost) throw this.signal.reason;
     let result;
     try {
       result = (await call(begun.key, this.signal)) ?? null;
@@ -121,11 +122,11 @@ export class Worker {
   #running = new Set();
 
   constructor(client, options) {
-    const { name = `worker-${process.pid}`, handlers, concurrency = 4, leaseMs = 30_000, pollMs = 5_000, log = toStderr } = options;
+    const { name = `worker-${process.pid}`, handlers, probes = {}, undos = {}, concurrency = 4, leaseMs = 30_000, pollMs = 5_000, log = toStderr } = options;
     if (!handlers || Object.keys(handlers).length === 0) throw invalid("a worker needs at least one handler: set handlers");
     if (!Number.isInteger(concurrency) || concurrency < 1) throw invalid(`concurrency must be 1 or more, got ${concurrency}`);
     this.#client = client;
-    this.#options = { name, handlers, concurrency, leaseMs, pollMs, log };
+    this.#options = { name, handlers, probes, undos, concurrency, leaseMs, pollMs, log };
   }
 
   stop() {
@@ -175,15 +176,23 @@ export class Worker {
     }
   }
 
+  /** A handler does not get tasks that must not act like it. */
+  #handlerOf({ kind, handler }) {
+    const from = { probe: "probes", undoItem: "undos" }[kind] ?? "handlers";
+    const found = this.#options[from][handler];
+    if (!found) throw new NonRetryable(`the worker has no function for tasks of the kind ${kind} of the handler ${handler}: set ${from}`);
+    return found;
+  }
+
   async #work(task) {
-    const { handlers, leaseMs, log } = this.#options;
+    const { leaseMs, log } = this.#options;
     const work = new Work(this.#client, task, leaseMs);
     const done = new AbortController();
     let renewal;
     try {
       await work.renew(); // the task counts as received: from here on, a crash is counted
       renewal = pause(leaseMs / 3, done.signal).then(() => work.renewUntil(done.signal));
-      const [verb, body] = await outcome(() => handlers[task.handler](task, work));
+      const [verb, body] = await outcome(() => this.#handlerOf(task)(task, work));
       if (verb === "leave") log("task ended without a report, because its outcome is unknown", { task: task.id, error: body.message });
       else if (work.lost) log("lease of a task lost", { task: task.id });
       else await work.end(verb, body);
@@ -197,7 +206,7 @@ export class Worker {
   }
 }
 
-/** Runs a handler and returns what to report. */
+/** Runs a function of a handler and returns what to report. */
 async function outcome(handler) {
   try {
     return ["complete", (await handler()) ?? {}];

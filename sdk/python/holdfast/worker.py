@@ -71,13 +71,15 @@ class Work:
         The other system must honor the key if the handler's onUnknown is "retry". If the call raises an error other than NotDone,
         the outcome of the effect is unknown, and onUnknown decides. ordinal distinguishes effects with the same name.
         """
+        self.check()
         of = {"name": name, "ordinal": ordinal}
         begun = self._persist(lambda: self._journal(of))
         if begun["state"] == "done":
             return begun.get("result")
         if time.monotonic() >= self._held_until:
             self.renew()
-        self.check()
+        if self.lost:
+            self.check()
         try:
             result = call(begun["key"])
         except NotDone:
@@ -129,6 +131,9 @@ class Worker:
     merge patch for the data of the entity or the state of the run).
 
     handlers: the functions that execute tasks, by the names of the handlers.
+    probes: the functions that find out whether an opaque handler with onUnknown "probe" has acted. They return
+        {"output": {"happened": …, "result": …}}, and "state" as the handler would.
+    undos: the functions that undo items of batches, by the names of the handlers.
     name: the name of the worker in leases and logs. The default contains the process id.
     concurrency: the maximum number of tasks at a time.
     lease: how many seconds a lease lasts without renewal; it is renewed after a third of that.
@@ -141,6 +146,8 @@ class Worker:
         client: Client,
         handlers: Mapping[str, Handler],
         *,
+        probes: Mapping[str, Handler] | None = None,
+        undos: Mapping[str, Handler] | None = None,
         name: str | None = None,
         concurrency: int = 4,
         lease: float = 30.0,
@@ -153,6 +160,8 @@ class Worker:
             raise invalid(f"concurrency must be 1 or more, got {concurrency}")
         self._client = client
         self._handlers = dict(handlers)
+        self._probes = dict(probes or {})
+        self._undos = dict(undos or {})
         self._name = name or f"worker-{os.getpid()}"
         self._concurrency = concurrency
         self._lease = lease
@@ -237,11 +246,19 @@ class Worker:
                 self._running -= 1
                 self._ended.notify_all()
 
+    def _handler_of(self, task: t.Task) -> Handler:
+        """A handler does not get tasks that must not act like it."""
+        option, functions = {"probe": ("probes", self._probes), "undoItem": ("undos", self._undos)}.get(task["kind"], ("handlers", self._handlers))
+        found = functions.get(task["handler"])
+        if found is None:
+            raise NonRetryable(f"the worker has no function for tasks of the kind {task['kind']} of the handler {task['handler']}: set {option}")
+        return found
+
     def _outcome(self, task: t.Task, work: Work) -> tuple[Callable[[str, Any], Any] | None, dict[str, Any]]:
         """Runs a handler and returns what to report."""
         c = self._client
         try:
-            result = self._handlers[task["handler"]](task, work) or {}
+            result = self._handler_of(task)(task, work) or {}
             json.dumps(result)  # a result that is not JSON is a failure of the handler
             return c.complete_task, result
         except Snooze as error:
