@@ -254,7 +254,7 @@ func pythonOf(calls []sdkCall) []byte {
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any, Iterator
+from typing import Any, Dict, Iterator
 
 from . import types as t
 
@@ -262,11 +262,8 @@ from . import types as t
 class Api:
     """The routes of the API. Client sends the requests."""
 
-    def _send(self, method: str, path: list, **request: Any) -> Any:
-        raise NotImplementedError
-
-    def _pages(self, page: Any, cursor: str | None = None) -> Iterator[Any]:
-        raise NotImplementedError
+    _send: Any
+    _pages: Any
 `)
 	for _, c := range calls {
 		c.python(&b)

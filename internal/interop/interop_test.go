@@ -165,18 +165,33 @@ func TestDashboardTypes(t *testing.T) {
 	})
 }
 
-// TestSDKTypes verifies that TypeScript's compiler finds no mistake in the declarations of the SDK, nor in a program that uses them.
+// TestSDKTypes verifies that TypeScript's compiler and Pyright find no mistake in the types of the SDKs, nor in programs that use them.
 func TestSDKTypes(t *testing.T) {
 	testlevel.Long(t)
 	modules, err := packages(t)
 	if err != nil {
-		missing(t, "TypeScript", err)
+		missing(t, "TypeScript and Pyright", err)
 		return
 	}
 	sdk, err := filepath.Abs("../../sdk")
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Run("pyright", func(t *testing.T) {
+		dir := t.TempDir()
+		from, err := filepath.Rel(dir, sdk) // Pyright ignores absolute paths
+		if err != nil {
+			t.Fatal(err)
+		}
+		config, err := json.Marshal(map[string]any{"include": []string{from + "/python/holdfast", from + "/testdata"}, "extraPaths": []string{from + "/python"}, "pythonVersion": "3.9"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, "pyrightconfig.json"), config, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		run(t, exec.Command(filepath.Join(modules, "node_modules", ".bin", "pyright"), "--warnings", "--project", dir))
+	})
 	for _, resolution := range []string{"bundler", "nodenext"} {
 		module := map[string]string{"bundler": "esnext", "nodenext": "nodenext"}[resolution]
 		compile(t, modules, filepath.Join(sdk, "testdata", "usage.ts"), map[string]any{

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any, Iterator
+from typing import Any, Dict, Iterator
 
 from . import types as t
 
@@ -11,11 +11,8 @@ from . import types as t
 class Api:
     """The routes of the API. Client sends the requests."""
 
-    def _send(self, method: str, path: list, **request: Any) -> Any:
-        raise NotImplementedError
-
-    def _pages(self, page: Any, cursor: str | None = None) -> Iterator[Any]:
-        raise NotImplementedError
+    _send: Any
+    _pages: Any
 
     def list_streams(self, *, prefix: str | None = None, limit: int | None = None, cursor: str | None = None) -> Iterator[t.Stream]:
         """List the workspace's streams, without the histories."""

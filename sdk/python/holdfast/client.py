@@ -11,7 +11,7 @@ import threading
 import time
 import uuid
 from datetime import datetime, timezone
-from typing import Any, Callable, Iterator
+from typing import Any, Callable, Generator, Iterator
 from urllib.parse import quote, urlencode, urlsplit
 
 from . import types as t
@@ -73,6 +73,12 @@ class Client(Api):
         self._idle: list[http.client.HTTPConnection] = []
         self._lock = threading.Lock()
 
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.close()
+
     def close(self) -> None:
         """Closes idle connections."""
         with self._lock:
@@ -80,8 +86,8 @@ class Client(Api):
         for connection in idle:
             connection.close()
 
-    def follow_feed(self, after: str = "") -> Iterator[t.Event]:
-        """Yields each event of the feed after a position ("" is the beginning), then each new event, once and in order.
+    def follow_feed(self, after: str | None = None) -> Iterator[t.Event]:
+        """Yields each event of the feed after a position (None is the beginning), then each new event, once and in order.
 
         It reconnects after the last event, until the loop ends or the server refuses.
         """
@@ -91,7 +97,7 @@ class Client(Api):
         """Yields the histories and events of the workspace from now on. Events from before a broken connection may be repeated."""
         return self._follow(["feed"])
 
-    def follow_live(self, topics: list[str], after: str = "") -> Iterator[t.Live]:
+    def follow_live(self, topics: list[str], after: str | None = None) -> Iterator[t.Live]:
         """Yields what changes in topics, such as "inbox" or "lifecycle:invoice". The first message has no changes."""
         watch = ",".join(topic.replace("%", "%25").replace(",", "%2C") for topic in topics)
         return self._follow(["live"], after, query={"watch": watch})
@@ -232,14 +238,14 @@ class Client(Api):
                 return connection
             connection.close()
 
-    def _follow(self, path: list, after: str = "", *, query: dict[str, str] | None = None, is_last: Any = None, is_over: Any = None) -> Iterator[Any]:
+    def _follow(self, path: list, after: str | None = None, *, query: dict[str, str] | None = None, is_last: Any = None, is_over: Any = None) -> Iterator[Any]:
         """Follows an event stream, and reconnects after the last event that it yielded."""
         url = self._url(path, query or {})
         backoff, state, last = Backoff(), {"connected": False}, None
-        failed: HoldfastError
         attempts = self._max_attempts
         while True:
             attempts -= 1
+            failed = HoldfastError("UNAVAILABLE", "the event stream ended")
             events = self._events(url, after, state)
             try:
                 for id, value in events:
@@ -258,7 +264,7 @@ class Client(Api):
             if not failed.retryable or (not state["connected"] and attempts <= 0) or not backoff.wait(failed.retry_after):
                 raise failed
 
-    def _events(self, url: str, after: str, state: dict[str, bool]) -> Iterator[tuple[str, Any]]:
+    def _events(self, url: str, after: str | None, state: dict[str, bool]) -> Generator[tuple[str, Any], None, None]:
         """Yields the events of one connection. An event without the empty line after it is incomplete."""
         headers = {**self._headers, "Accept": f"text/event-stream, {_PROBLEM}"}
         if after:
@@ -285,7 +291,6 @@ class Client(Api):
                     if data:
                         yield id, _event_of(id, data)
                     id, data = "", ""
-            raise HoldfastError("UNAVAILABLE", "the event stream ended")
         except (OSError, http.client.HTTPException) as cause:
             raise HoldfastError("UNAVAILABLE", "the connection was lost before the response was complete") from cause
         finally:
