@@ -202,9 +202,11 @@ func TestWorkers(t *testing.T) {
 		wait = s.fire("stopping")
 		await(t, "the last charge", hung)
 		worker.Signal(syscall.SIGTERM)
+		s.done("final", s.fire("final")) // for the claim that is in progress
 		close(s.gateway.release)
 		s.done("stopping", wait)
-		worker.Expect("stopped")
+		worker.Expect("charged")
+		worker.Expect("stopped") // run has waited for the task
 		worker.Wait()
 	})
 }

@@ -14,6 +14,7 @@ async function charge(task, work) {
   try {
     const ref = await work.effect("charge", (key, signal) => post("/charges", id, key, signal));
     await post("/charged", id);
+    if (id === "stopping") console.log("charged");
     return { output: { ref }, state: { ref } };
   } catch (error) {
     if (error instanceof NotDone) throw new Invalid(error.message); // nothing happened, so the step is reverted
@@ -32,7 +33,7 @@ async function mail(task) {
 const worker = new Worker(new Client(process.env.HOLDFAST_URL), {
   name: process.env.WORKER,
   leaseMs: 2_000,
-  pollMs: 500,
+  pollMs: 20_000,
   handlers: {
     Charge: charge,
     Mail: mail,

@@ -24,6 +24,8 @@ def charge(task, work):
     try:
         ref = work.effect("charge", lambda key: post("/charges", id, key))
         post("/charged", id)
+        if id == "stopping":
+            print("charged", flush=True)
         return {"output": {"ref": ref}, "state": {"ref": ref}}
     except NotDone as error:
         raise Invalid(str(error)) from error  # nothing happened, so the step is reverted
@@ -58,7 +60,7 @@ worker = Worker(
     probes={"Stamp": probe_stamp},
     name=os.environ["WORKER"],
     lease=2.0,
-    poll=0.5,
+    poll=20.0,
 )
 print("ready", flush=True)
 worker.run()
