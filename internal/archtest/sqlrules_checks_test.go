@@ -104,6 +104,7 @@ var Wide = map[string]string{
 
 	"history.prune":        "old history is deleted in the order of time, across workspaces",
 	"history.get_page_end": "old history is deleted in the order of time, across workspaces",
+	"meta.is_used":         "a database is used or not",
 
 	"check.streams":   "a check reads the whole database",
 	"check.events":    "a check reads the whole database",

@@ -1882,14 +1882,14 @@ export class Api {
     /** Position to continue from: the value of next in the previous page. */
     cursor?: string;
   }): Promise<ListEvent>;
-  /** Read the workspace's histories and events. Entries are in order, oldest first. */
+  /** Read all activity of the workspace, which is its feed and its histories. Despite the path, this is not the feed, which is at events. A page lists events of histories, except those of API keys, before events of the feed, each oldest first. */
   readActivity(options?: CallOptions & {
     /** Maximum number of elements. A page also ends after 8 MiB, so check next to find out whether there may be more elements. */
     limit?: number;
     /** Position to continue from: the value of next in the previous page. */
     cursor?: string;
   }): AsyncGenerator<Event, void, undefined>;
-  /** One page: Read the workspace's histories and events. Entries are in order, oldest first. */
+  /** One page: Read all activity of the workspace, which is its feed and its histories. Despite the path, this is not the feed, which is at events. A page lists events of histories, except those of API keys, before events of the feed, each oldest first. */
   readActivityPage(options?: CallOptions & {
     /** Maximum number of elements. A page also ends after 8 MiB, so check next to find out whether there may be more elements. */
     limit?: number;

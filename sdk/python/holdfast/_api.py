@@ -63,11 +63,11 @@ class Api:
         return self._send("GET", ["events"], query={"limit": limit, "cursor": cursor}, repeat="read")
 
     def read_activity(self, *, limit: int | None = None, cursor: str | None = None) -> Iterator[t.Event]:
-        """Read the workspace's histories and events. Entries are in order, oldest first."""
+        """Read all activity of the workspace, which is its feed and its histories. Despite the path, this is not the feed, which is at events. A page lists events of histories, except those of API keys, before events of the feed, each oldest first."""
         return self._pages(lambda at: self.read_activity_page(limit=limit, cursor=at), cursor)
 
     def read_activity_page(self, *, limit: int | None = None, cursor: str | None = None) -> t.ListEvent:
-        """One page: Read the workspace's histories and events. Entries are in order, oldest first."""
+        """One page: Read all activity of the workspace, which is its feed and its histories. Despite the path, this is not the feed, which is at events. A page lists events of histories, except those of API keys, before events of the feed, each oldest first."""
         return self._send("GET", ["feed"], query={"limit": limit, "cursor": cursor}, repeat="read")
 
     def list_reactions(self, *, limit: int | None = None, cursor: str | None = None) -> Iterator[t.Reaction]:
