@@ -69,7 +69,7 @@ var pages = []struct{ name, args string }{
 	{"check.scopes", `0, 'w', 'k', 'u%s', 20`},
 	{"check.wallets", `0, 'w', 'w%s', 20`},
 	{"check.batches", `0, 'w', 'b%s', 20`},
-	{"check.runs", `0, 'w', 'r%s', 20`},
+	{"check.runs", `0, 'w', 'run_%s', 20`},
 	{"check.histories", `0, 'w', '$batch/b%s', 20`},
 	{"check.histories", `0, 'w', '$entity/l/e%s', 20`},
 	{"check.histories", `0, 'w', '$scope/k/u%s', 20`},
@@ -91,18 +91,18 @@ INSERT INTO holdfast.batch (shard, workspace, id, wallet, handler, status, paral
 INSERT INTO holdfast.item (shard, workspace, batch, key, n, cost, charged, state, input, failures, epoch, deaths, sweeps, dirty, updated_at)
 	SELECT 0, 'w', 'b' || n, 'k', 1, 1, 1, 'succeeded', '{}', 0, 1, 0, 0, false, now() FROM numbers;
 INSERT INTO holdfast.run (shard, workspace, id, definition, status, version, input, state, memo, step, visit, cancel_requested, created_at, finished_at, updated_at)
-	SELECT 0, 'w', 'r' || n, 'd', 'COMPLETED', 2, '{}', '{}', '{}', 's', 1, false, now(), now(), now() FROM numbers;
+	SELECT 0, 'w', 'run_' || n, 'd', 'COMPLETED', 2, '{}', '{}', '{}', 's', 1, false, now(), now(), now() FROM numbers;
 INSERT INTO holdfast.step (shard, workspace, run, name, visit, n, type, handler, status, input, attempts, failures, epoch, deaths, timeout, begun, uncertain, safety, unknown, signal, created_at)
-	SELECT 0, 'w', 'r' || n, s, 1, 1, 'event', 'h', 'COMPLETED', '{}', 1, 0, 1, 0, 1, 1, false, '', 'hold', 't', now() FROM numbers, (VALUES ('s'), ('t')) x(s);
-INSERT INTO holdfast.signal (shard, workspace, run, id, n, type, payload, at) SELECT 0, 'w', 'r' || n, 'g', 1, 't', '1', now() FROM numbers;
-INSERT INTO holdfast.approval (shard, workspace, run, step, visit, prompt, requesters, status, created_at) SELECT 0, 'w', 'r' || n, 's', 1, '?', '[]', 'approved', now() FROM numbers;
+	SELECT 0, 'w', 'run_' || n, s, 1, 1, 'event', 'h', 'COMPLETED', '{}', 1, 0, 1, 0, 1, 1, false, '', 'hold', 't', now() FROM numbers, (VALUES ('s'), ('t')) x(s);
+INSERT INTO holdfast.signal (shard, workspace, run, id, n, type, payload, at) SELECT 0, 'w', 'run_' || n, 'g', 1, 't', '1', now() FROM numbers;
+INSERT INTO holdfast.approval (shard, workspace, run, step, visit, prompt, requesters, status, created_at) SELECT 0, 'w', 'run_' || n, 's', 1, '?', '[]', 'approved', now() FROM numbers;
 INSERT INTO holdfast.effect (shard, workspace, operation, name, ordinal, epoch, state, policy, begun_at)
-	SELECT 0, 'w', o || n || p, 'x', 0, 1, 'done', 'hold', now() FROM numbers, (VALUES ('op', ''), ('r', '/s/1'), ('r', '/t/1')) x(o, p);
+	SELECT 0, 'w', o || n || p, 'x', 0, 1, 'done', 'hold', now() FROM numbers, (VALUES ('op', ''), ('run_', '/s/1'), ('run_', '/t/1')) x(o, p);
 INSERT INTO holdfast.stream (shard, workspace, name, head) SELECT 0, 'w', 's' || n, 2 FROM numbers;
 INSERT INTO holdfast.event (shard, id, n, workspace, stream, version, name, data, at)
 	SELECT 0, gen_random_uuid(), 0, 'w', 's' || n, v, 'e', '{}', now() FROM numbers, generate_series(0, 2) v;
 INSERT INTO holdfast.history (shard, id, n, workspace, stream, version, name, data, at)
-	SELECT 0, gen_random_uuid(), 0, 'w', s || n, v, 'e', '{}', now() FROM numbers, generate_series(0, 2) v, (VALUES ('$entity/l/e'), ('$scope/k/u'), ('$batch/b'), ('$run/r')) x(s);
+	SELECT 0, gen_random_uuid(), 0, 'w', s || n, v, 'e', '{}', now() FROM numbers, generate_series(0, 2) v, (VALUES ('$entity/l/e'), ('$scope/k/u'), ('$batch/b'), ('$run/run_')) x(s);
 INSERT INTO holdfast.lifecycle (shard, workspace, name, revision, statuses, config, updated_at, claims)
 	SELECT 0, 'v' || n, 'l', 1, '["new", "done"]', '{}', now(), '[]' FROM numbers;
 INSERT INTO holdfast.reaction (shard, workspace, name, source, events, streams, options, max_deaths, priority, base, state, created_at, updated_at)

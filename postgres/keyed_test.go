@@ -91,6 +91,7 @@ var walks = map[string]string{
 	"reactions.collect_due_of_reaction": "all due notices of a reaction, before it is rebuilt",
 	"reactions.rebuild":                 "all rows of a reaction, which it changes",
 	"reactions.delete_unfollowed":       "all rows of a reaction, which it changes",
+	"meta.is_used":                      "one row of each shard, when the first server starts",
 	"registry.sum_revisions":            "one row of each workspace that has a registry",
 	"workspaces.list_shards":            "one row of each workspace, when a node starts",
 }
