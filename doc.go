@@ -15,7 +15,8 @@
 //
 // # Errors
 //
-// A refusal is an error with a code and with fields specific to the code. A refused call changes nothing:
+// A refusal is an error with a code and with fields specific to the code. A refused call changes nothing, unless its
+// documentation says that it works in several transactions:
 //
 //	if errors.Is(err, holdfast.ErrConcurrency) { … }
 //

@@ -2,7 +2,8 @@ package holdfast
 
 import "github.com/holdfast-go/holdfast/fault"
 
-// Errors of writes. A refused call changes nothing. Compare with [errors.Is].
+// Errors of writes. A refused call changes nothing, unless its documentation says that it works in several transactions.
+// Compare with [errors.Is].
 var (
 	// ErrConcurrency is returned when an object is not at the version that the caller expected, or was changed by others in
 	// each attempt. If a version was expected, the fields "expectedVersion" and "lastVersion" are set.

@@ -158,6 +158,11 @@ func MaxConcurrency(n int) CreateOption {
 // Create creates a batch of items that are paid from a wallet. Items are added in pages of 1,000, each in its own
 // transaction unless d is a transaction. If the program crashes between two pages, call Create again with the same
 // [ID]: it adds the missing items. If the wallet does not exist, the error is [holdfast.ErrNotFound].
+//
+// If a later page is refused, for example because an item has no cost or cannot be encoded, the pages before it remain:
+// the batch exists, is open, and its items are run and charged. Create returns it beside the error. Call Create again
+// with its ID, the same items before the refused one and a correct one in its place, or [Cancel] the batch. In a
+// transaction, all pages are committed or rolled back with it.
 func (k *Kind[I, O]) Create(ctx context.Context, d holdfast.Doer, wallet string, items iter.Seq[NewItem[I]], o ...CreateOption) (Batch, error) {
 	n := k.template()
 	n.Wallet, n.Handler, n.Artifacts = wallet, k.name, k.hasArtifacts()
@@ -275,7 +280,8 @@ func (k *Kind[I, O]) same(ctx context.Context, d holdfast.Doer, id string, after
 
 // Add adds items to a batch that was created with [LeaveOpen], and returns how many were new. Adding the same items
 // again has no effect. If the batch already has an item with the same key but another cost or input, Add returns
-// [holdfast.ErrConflict]; if the batch is not open, [holdfast.ErrInvalidTransition].
+// [holdfast.ErrConflict]; if the batch is not open, [holdfast.ErrInvalidTransition]. Items are added in pages, as by
+// [Kind.Create]: if a page is refused, those before it remain, and the number beside the error counts their new items.
 func (k *Kind[I, O]) Add(ctx context.Context, d holdfast.Doer, id string, items iter.Seq[NewItem[I]]) (int, error) {
 	next, stop := iter.Pull(items)
 	defer stop()
