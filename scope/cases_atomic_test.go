@@ -167,14 +167,14 @@ var atomicCases = []testCase{
 		e.has("u", `{"total":"many","items":["x"]}`)
 		c := at[cart](e, "thing", "u")
 		_, err := c.Get(e.ctx)
-		if f := e.refused(err, fault.Validation); !strings.Contains(f.Message, "cart") || !strings.Contains(f.Message, `"u"`) {
+		if f := e.refused(err, fault.Internal); !strings.Contains(f.Message, "cart") || !strings.Contains(f.Message, `"u"`) {
 			e.Errorf("%v does not name the kind and the id", err)
 		}
 		_, err = c.Atomic(e.ctx, func(_ context.Context, c cart) (cart, error) {
 			e.Error("the function was called, want it not called")
 			return c, nil
 		})
-		e.refused(err, fault.Validation)
+		e.refused(err, fault.Internal)
 		e.is("u", `{"total":"many","items":["x"]}`, 0)
 	}},
 	{"what is no object is no state", func(e *env) {

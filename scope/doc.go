@@ -35,6 +35,9 @@
 // restart the time to live. The same is true if another caller has already made the change; Holdfast checks this
 // against the store, not against a copy in this process.
 //
+// If a stored state cannot be decoded as the type of the handle, the error has the code INTERNAL_ERROR. An edit such as
+// Inc may have been committed nevertheless: see [Snapshot].
+//
 // # Time
 //
 // Every change outside a transaction has a budget ([Budget], 30 seconds), which includes waiting. When the budget is spent, the call returns

@@ -85,7 +85,7 @@ func mutate[T any](ctx context.Context, state []byte, f func(context.Context, T)
 	}
 	var t T
 	if err := json.Unmarshal(doc, &t); err != nil {
-		return nil, fault.New(fault.Validation, "the state is not a valid %T: %v", t, err).Wrap(err)
+		return nil, fault.New(fault.Internal, "the state is not a valid %T: %v", t, err).Wrap(err)
 	}
 	before, err := marshal(&t) // by pointer, as it is decoded: its methods may have pointer receivers
 	if err != nil {

@@ -14,6 +14,11 @@ import (
 
 // Snapshot is the state of a scope at a point in time. It is a copy: changing it does not change the
 // store.
+//
+// If the stored state cannot be decoded as a T, the call returns an error with the code [fault.Internal], and the
+// snapshot has all fields except State. An edit such as Inc is made in the store, before its result is decoded: if the
+// call has changed the scope, Changed is true, and the error has the fields "changed" and "version". Do not repeat such
+// a call.
 type Snapshot[T any] struct {
 	Kind, ID string
 	// Version grows with every change. If the scope does not exist, it is -1. Only the snapshot that Delete returns has the
@@ -185,9 +190,9 @@ func typed[T any](f found, err error) (Snapshot[T], error) {
 // misfit returns the error for a stored state that is not a T. It says whether the call changed
 // the scope all the same.
 func misfit[T any](s Snapshot[T], err error) error {
-	f := fault.New(fault.Validation, "the state of %s scope %q is not a valid %T: %v", s.Kind, s.ID, s.State, err).Wrap(err)
+	f := fault.New(fault.Internal, "the state of %s scope %q is not a valid %T: %v", s.Kind, s.ID, s.State, err).Wrap(err)
 	if s.Changed {
-		f = fault.New(fault.Validation, "%s scope %q was changed to version %d, but its state is not a valid %T: %v", s.Kind, s.ID, s.Version, s.State, err).
+		f = fault.New(fault.Internal, "%s scope %q was changed to version %d, but its state is not a valid %T: %v", s.Kind, s.ID, s.Version, s.State, err).
 			With("changed", true).With("version", s.Version).Wrap(err)
 	}
 	return f

@@ -229,6 +229,24 @@ func TestWhatATypeCanHoldIsTheState(t *testing.T) {
 	})
 }
 
+// TestAChangeToAStateThatIsNoT verifies that a change whose result a T cannot hold is committed once, and that the error says so: it is no
+// VALIDATION_ERROR, after which a caller may believe that nothing was changed.
+func TestAChangeToAStateThatIsNoT(t *testing.T) {
+	type stock struct {
+		Left uint32 `json:"left"`
+	}
+	each(t, func(e *env) {
+		e.has("s", `{"left":10}`)
+		s, err := at[stock](e, "thing", "s").Inc(e.ctx, "left", -11)
+		f := e.refused(err, fault.Internal)
+		e.equal("changed", []any{s.Changed, f.Fields["changed"], f.Fields["version"]}, []any{true, true, int64(1)})
+		s, err = at[stock](e, "thing", "s").Get(e.ctx)
+		f = e.refused(err, fault.Internal)
+		e.equal("read", []any{s.Changed, f.Fields["changed"], s.Version}, []any{false, nil, int64(1)})
+		e.is("s", `{"left":-1}`, 1)
+	})
+}
+
 // TestTransactionsInTheLine verifies that Update stands in the scope's line: functions of
 // Atomic beside it are never tried again, and its budget counts.
 func TestTransactionsInTheLine(t *testing.T) {

@@ -206,13 +206,13 @@ func TestAWatchEndsWithAnError(t *testing.T) {
 		news, _ := watched(e, at[cart](e, "thing", "u"))
 		e.equal("there", next(e, news).Exists, false)
 		e.has("u", `{"total":"many"}`)
-		if c := next(e, news); fault.CodeOf(c.Err) != fault.Validation {
-			e.Errorf("got change %+v, want a validation error", c)
+		if c := next(e, news); fault.CodeOf(c.Err) != fault.Internal {
+			e.Errorf("got change %+v, want an internal error", c)
 		}
 		if c, more := <-news; more {
 			e.Errorf("got change %+v after the error", c)
 		}
-		e.refused(firstError(e.ctx, at[cart](e, "thing", "u")), fault.Validation)
+		e.refused(firstError(e.ctx, at[cart](e, "thing", "u")), fault.Internal)
 		ctx, cancel := context.WithCancel(e.ctx)
 		defer cancel()
 		var last error
