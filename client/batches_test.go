@@ -1,10 +1,14 @@
 package client
 
 import (
+	"context"
+	"errors"
 	"io"
 	"net/http"
 	"testing"
 
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/httpapi"
 	"github.com/holdfast-go/holdfast/wire"
 )
 
@@ -23,6 +27,22 @@ func TestNoKeysAcceptNoItems(t *testing.T) {
 	} {
 		if got, err := call(); err != nil || got.Accepted != 3 || body != "/api/v1/batches/b/finalize "+want+"\n" {
 			t.Errorf("sent %q and got %+v, %v, want the body %s", body, got, err, want)
+		}
+	}
+}
+
+// TestNoStreamsAreNotAllStreams verifies that a repair of an empty list of streams is refused. If the list were not sent, the repair would
+// select all streams.
+func TestNoStreamsAreNotAllStreams(t *testing.T) {
+	c := dial(t, serve(t, httpapi.Options{NoKeys: true}).url, Options{})
+	for name, repair := range map[string]func(context.Context, string, wire.Repair, ...Option) (wire.Repaired, error){
+		"unblock": c.UnblockReactions, "reset": c.ResetReactions, "skip": c.SkipReactions,
+	} {
+		if done, err := repair(t.Context(), "*", wire.Repair{Streams: []string{}}); !errors.Is(err, fault.Of(fault.Validation)) {
+			t.Errorf("%s of no streams: got %+v, %v, want VALIDATION_ERROR", name, done, err)
+		}
+		if _, err := repair(t.Context(), "*", wire.Repair{}); err != nil {
+			t.Errorf("%s of all streams: got %v", name, err)
 		}
 	}
 }

@@ -12,13 +12,15 @@ import (
 )
 
 // PositionFilter selects positions of reactions. In a list, the zero value selects every stream of every reaction in
-// the workspace; a repair names its reaction in an argument, and the filter selects among that reaction's streams. This includes the after-effects of lifecycles ($after:<lifecycle>:<handler>) and
-// webhooks ($hook:<id>).
+// the workspace; a repair names its reaction in an argument, and the filter selects among that reaction's streams. This
+// includes the after-effects of lifecycles ($after:<lifecycle>:<handler>) and webhooks ($hook:<id>).
 type PositionFilter struct {
-	Reaction string   // "" for every reaction
-	Streams  []string // only these streams; empty for every stream
-	Pattern  string   // RE2 pattern for stream names, "" for every stream
-	Source   Source   // "" for every source
+	Reaction string // "" for every reaction
+	// Streams selects only these streams; nil selects every stream. A list that is empty but not nil does so too, except in a
+	// repair, where it is [holdfast.ErrValidation]: a selection that found nothing must not repair all.
+	Streams []string
+	Pattern string // RE2 pattern for stream names, "" for every stream
+	Source  Source // "" for every source
 	// Blocked selects only blocked positions if true, and only unblocked positions if false; nil selects both.
 	Blocked *bool
 }
@@ -89,7 +91,7 @@ func By(actor string) ActorOption { return ActorOption{actor} }
 
 // Unblock lets a blocked reaction continue at the event where it stopped, on the streams that the filter selects. The
 // reaction "*" is every reaction, after-effect and webhook; an empty name is [holdfast.ErrValidation], and
-// so is a filter with Blocked false, or with the name of another reaction.
+// so is a filter with Blocked false, with an empty list of Streams that is not nil, or with the name of another reaction.
 func Unblock(ctx context.Context, d holdfast.Doer, reaction string, f PositionFilter, o ...ActorOption) (RepairResult, error) {
 	return repair(ctx, d, "unblock", reaction, f, o)
 }
@@ -115,6 +117,8 @@ func repair(ctx context.Context, d holdfast.Doer, how, reaction string, f Positi
 	switch {
 	case reaction == "":
 		return RepairResult{}, fault.New(fault.Validation, "the name of the reaction must not be empty: set a name, or * for all reactions")
+	case f.Streams != nil && len(f.Streams) == 0:
+		return RepairResult{}, fault.New(fault.Validation, "Streams must not be empty: leave it nil to select all streams")
 	case f.Reaction != "" && f.Reaction != reaction:
 		return RepairResult{}, fault.New(fault.Validation, "the filter selects reaction %q, but the call repairs %q: leave PositionFilter.Reaction empty", f.Reaction, reaction)
 	case reaction != "*":

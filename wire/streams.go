@@ -203,9 +203,10 @@ type RenewLease struct {
 	LeaseMs Millis `json:"leaseMs,omitempty"`
 }
 
-// Repair selects the streams to repair: by name, or by a filter. An empty body selects all.
+// Repair selects the streams to repair: by name, or by a filter. An empty body selects all; an empty list of streams is
+// sent, and refused.
 type Repair struct {
-	Streams []string      `json:"streams,omitempty"`
+	Streams []string      `json:"streams,omitzero"`
 	Filter  *RepairFilter `json:"filter,omitempty"`
 }
 

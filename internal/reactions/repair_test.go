@@ -511,6 +511,9 @@ func TestARepairNamesItsReaction(t *testing.T) {
 					t.Errorf("%s of %q with the filter %q: got %+v, %v, want ErrValidation", name, x[0], x[1], done, err)
 				}
 			}
+			if done, err := repair(t.Context(), hf, "r", stream.PositionFilter{Streams: []string{}}); !errors.Is(err, holdfast.ErrValidation) {
+				t.Errorf("%s of an empty list of streams: got %+v, %v, want ErrValidation", name, done, err)
+			}
 		}
 		if now := *positionOf(t, hf, "r", "s"); now != before {
 			t.Errorf("position is %+v, was %+v", now, before)
