@@ -901,8 +901,8 @@ func (c *Client) ListRatesPage(ctx context.Context, f RateFilter, p Page, o ...O
 
 // GetLive returns what has changed in the watched topics. Without a cursor there are no
 // changes, only the states and a cursor. A stream has at most four messages a second.
-func (c *Client) GetLive(ctx context.Context, watch, since string, o ...Option) (wire.Live, error) {
-	return do[wire.Live](ctx, c, newRequest(http.MethodGet, nil, "live").set("watch", watch).set("since", since), o)
+func (c *Client) GetLive(ctx context.Context, watch, after string, o ...Option) (wire.Live, error) {
+	return do[wire.Live](ctx, c, newRequest(http.MethodGet, nil, "live").set("watch", watch).set("since", after), o)
 }
 
 // StartBulk starts a bulk: one action on many runs, positions of reactions or operations, in

@@ -237,7 +237,7 @@ func queriesOf(r *route) (all []query) {
 		if name == "" || name == "limit" || name == "cursor" || name == "at" || name == "dryRun" || f.Tag.Get("arg") == "-" || strings.HasSuffix(name, "Ms") {
 			continue
 		}
-		q := query{name, name, f.Type.String()}
+		q := query{name, cmp.Or(f.Tag.Get("arg"), name), f.Type.String()}
 		if r.Filter != "" {
 			field := cmp.Or(f.Tag.Get("arg"), strings.TrimSuffix(name, "Id"))
 			q.value = filterName(r) + "." + strings.ToUpper(field[:1]) + field[1:]

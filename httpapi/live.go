@@ -33,7 +33,7 @@ func (a *API) liveRoutes() {
 type getLiveIn struct {
 	Watch string `query:"watch" doc:"Topics, separated by commas: inbox, overview, nodes, approvals, races, lifecycle:NAME, entity:LIFECYCLE/ID, operations, runs, run:ID, batches, batch:ID, bulks, bulk:ID, wallet:ID, streams, stream:NAME, reactions, reaction:NAME, scopes, scope:KIND/ID, webhooks. Percent-encode commas and percent signs within a name."`
 	// Since is not called cursor: it is no place in a list.
-	Since string `query:"since" doc:"The cursor of an earlier response."`
+	Since string `query:"since" arg:"after" doc:"The cursor of an earlier response."`
 }
 
 func getLive(c *call, in *getLiveIn) (wire.Live, error) {
