@@ -50,6 +50,7 @@ func TestDeclarationsThatCannotWork(t *testing.T) {
 		return run.Define("call", "1", run.Call("c", "GET", "http://localhost", run.Header(name, "x")))
 	}
 	undo := func(context.Context, *batch.Undone[int, int]) error { return nil }
+	policy := lifecycle.WithRetry(holdfast.RetryPolicy{MaxAttempts: 2})
 	calls := run.Calls(httpcall.With(http.DefaultClient))
 	parts := func(all ...holdfast.Part) []holdfast.Part { return all }
 	for code, cases := range map[fault.Code]map[string][]holdfast.Part{
@@ -81,6 +82,8 @@ func TestDeclarationsThatCannotWork(t *testing.T) {
 			"Cost is negative":                  parts(kind(batch.Options{Cost: -2})),
 			"two safeties of a task":            parts(run.Define("d", "1", run.Task("t", task, run.Idempotent(), run.Journaled()))),
 			"two timeouts of a task":            parts(run.Define("d", "1", run.Task("t", task, run.Timeout(time.Hour), run.Timeout(time.Minute)))),
+			"two timeouts of an action":         parts(bill().Action("Act", acts, lifecycle.Idempotent(), lifecycle.Timeout(time.Minute), lifecycle.Timeout(time.Hour)).Validation("Check", acts).AfterEffect("Mail", acts)),
+			"two policies of an after-effect":   parts(bill().Action("Act", acts, lifecycle.Idempotent()).Validation("Check", acts).AfterEffect("Mail", acts, policy, policy)),
 			"two safeties of an action":         parts(bill().Action("Act", acts, lifecycle.Idempotent(), lifecycle.Opaque()).Validation("Check", acts).AfterEffect("Mail", acts)),
 			"For of a task":                     parts(run.Define("d", "1", run.Task("t", task, run.For("clerk")))),
 			"OnReject of a task":                parts(run.Define("d", "1", run.Task("t", task, run.OnReject("end")))),
@@ -116,10 +119,12 @@ func TestDeclarationsThatCannotWork(t *testing.T) {
 			"a reaction":                     parts(stream.React("r", stream.Select{}, react, stream.Options{}), stream.React("r", stream.Select{}, react, stream.Options{})),
 			"a projection":                   parts(stream.React("r", stream.Select{}, react, stream.Options{}), stream.Project("r", stream.Select{}, apply, clean, stream.Options{})),
 			"the undo of a kind":             parts(batch.Define("k", item, batch.Options{}).Undo(undo).Undo(undo)),
+			"the retention of a definition":  parts(run.Define("d", "1", run.Task("t", task)).Retention(time.Hour).Retention(time.Minute)),
 			"run.Calls":                      parts(calls, calls),
 			"run.Lease":                      parts(run.Lease(time.Minute), run.Lease(time.Minute)),
 			"run.MaxWorkers":                 parts(run.MaxWorkers(1), run.MaxWorkers(1)),
 			"run.Retention":                  parts(run.Retention(time.Hour), run.Retention(time.Hour)),
+			"stream.Feed":                    parts(stream.Feed(stream.FeedOptions{}), stream.Feed(stream.FeedOptions{Workspaces: []string{"other"}})),
 			"stream.MaxWorkers":              parts(stream.MaxWorkers(1), stream.MaxWorkers(1)),
 			"lifecycle.StuckAfter":           parts(lifecycle.StuckAfter(time.Minute), lifecycle.StuckAfter(time.Minute)),
 			"a scope kind":                   parts(scope.Kinds(scope.Kind{Name: "k"}, scope.Kind{Name: "k"})),

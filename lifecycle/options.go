@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
@@ -15,14 +16,18 @@ import (
 
 // HandlerOption is an option of a handler.
 type HandlerOption struct {
-	set func(*lifecycleengine.Declared)
-	err error // set if the option is invalid
+	set  func(*lifecycleengine.Declared)
+	once string // the function of an option that a handler may have once, or ""
+	err  error  // set if the option is invalid
 }
 
 // handle declares a handler. An invalid option is reported when the engine opens.
 func (l *Lifecycle[E]) handle(kind, name string, f func(context.Context, *Act[E]) error, all []HandlerOption) *Lifecycle[E] {
 	var d lifecycleengine.Declared
-	for _, o := range all {
+	for i, o := range all {
+		if o.once != "" && slices.ContainsFunc(all[:i], func(x HandlerOption) bool { return x.once == o.once }) {
+			l.bad = errors.Join(l.bad, fault.New(fault.Validation, "handler %q has the option %s twice: pass it only once", name, o.once))
+		}
 		was := d.Safety
 		if o.set(&d); was != "" && was != d.Safety {
 			l.bad = errors.Join(l.bad, fault.New(fault.Validation, "handler %q is declared %s and %s: pass only one of them", name, was, d.Safety))
@@ -68,16 +73,18 @@ func Opaque() HandlerOption { return safety(lifecycleconfig.Opaque) }
 // Timeout limits the duration of a handler. For a validation and an action, it must be shorter than the step's timeout, which
 // is 15 minutes by default. For an after-effect, the default is 15 minutes.
 func Timeout(d time.Duration) HandlerOption {
-	return HandlerOption{set: func(h *lifecycleengine.Declared) { h.Timeout = d }}
+	return HandlerOption{once: "Timeout", set: func(h *lifecycleengine.Declared) { h.Timeout = d }}
 }
 
 // WithRetry sets how many times an after-effect is delivered before it is blocked, and the pauses between
-// deliveries; the default is 1000 times, which takes two to four days. The policy's Multiplier must be 2 or 0;
-// otherwise [holdfast.Open] returns an error.
+// deliveries; the default is 1000 times, which takes two to four days. Crashes of its holders do not count as deliveries:
+// the fifth one blocks the after-effect, whatever the policy. The policy's Multiplier must be 2 or 0; otherwise
+// [holdfast.Open] returns an error.
 func WithRetry(p holdfast.RetryPolicy) HandlerOption {
 	o := delivery(func(a *lifecycleconfig.AfterEffect) {
 		a.MaxAttempts, a.Backoff, a.MaxBackoff = p.MaxAttempts, p.Backoff, p.MaxBackoff
 	})
+	o.once = "WithRetry"
 	if p.Multiplier != 0 && p.Multiplier != 2 {
 		o.err = fault.New(fault.Validation, "an after-effect's Multiplier must be 2, or 0 for the default, got %g", p.Multiplier)
 	}

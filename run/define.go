@@ -70,10 +70,14 @@ func Define(name, version string, steps ...Step) *Definition {
 // Retention sets how long finished runs of the definition are retained (at least a millisecond), and returns
 // the definition. Without it, the engine's [Retention] applies; a definition cannot choose to retain its runs forever if
 // the engine has one. If the duration is invalid, [holdfast.Open] and
-// [Definition.Start] return the error.
+// [Definition.Start] return [holdfast.ErrValidation]; if the definition has a retention already, [holdfast.ErrConflict].
 func (d *Definition) Retention(retention time.Duration) *Definition {
-	if retention < time.Millisecond && d.bad == nil {
+	switch {
+	case d.bad != nil:
+	case retention < time.Millisecond:
 		d.bad = fault.New(fault.Validation, "the retention of runs must be at least 1ms, got %s", retention)
+	case d.def.Retention != 0:
+		d.bad = fault.New(fault.Conflict, "definition %s has two retentions: set its retention once", d.ID())
 	}
 	d.def.Retention = retention
 	return d.checked()

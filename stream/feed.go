@@ -26,7 +26,8 @@ type FeedOptions struct {
 // from before the feed was switched on. Pass it to [holdfast.Open]. While [holdfast.Engine.Run] runs, on any number of
 // nodes, each committed event gets one position in the feed. [ReadFeed] and [FollowFeed] read it. The feed exists in the
 // workspaces that [FeedOptions] lists (without a list, in the default workspace), and in every workspace in which
-// [FollowFeed] or the HTTP API first reads it. Once it exists, it stays.
+// [FollowFeed] or the HTTP API first reads it. Once it exists, it stays. An engine has one such part; a second one is
+// [holdfast.ErrConflict].
 //
 // The feed preserves the order of each stream. Between streams, the order is approximately the order of the commits. No
 // event is ever inserted before a position that has been assigned, so a reader at a position has read everything before
@@ -37,6 +38,9 @@ type feedPart struct{ o FeedOptions }
 
 // Register switches the feed on.
 func (p *feedPart) Register(ctx context.Context, e *holdfast.Engine) error {
+	if err := engine.Of(e).Once("stream.Feed"); err != nil { // a second one would start a second sequencer
+		return err
+	}
 	spaces := p.o.Workspaces
 	if len(spaces) == 0 {
 		spaces = []string{store.DefaultWorkspace}
