@@ -295,8 +295,9 @@ func For(requesters ...string) StepOption {
 }
 
 // WithRetry sets how many times a step is attempted, and the pauses between attempts. The default
-// is 3 attempts. Crashes are not attempts: a step whose holders have crashed 5 times in a row fails or, if the outcome of an
-// effect is unknown, waits for [Resolve].
+// is 3 attempts. Crashes are not attempts: a step whose holders have crashed 5 times fails or, if the outcome of an
+// effect is unknown, waits for [Resolve]. This limit is fixed. The pauses after crashes begin at a second and
+// double.
 func WithRetry(p holdfast.RetryPolicy) StepOption {
 	return StepOption{"WithRetry", "retry", func(s *Step) { s.spec.Retry = workflow.Retry(p) }}
 }

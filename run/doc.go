@@ -6,6 +6,8 @@
 // the same [Key] start a single run. A completed step never runs again. A step in flight has a
 // lease, and a result that arrives after the lease is lost is rejected.
 //
+// The history of a run is a stream: stream.Read(ctx, hf, "$run/"+id, 0) reads it.
+//
 //	var chase = run.Define("chase", "1",
 //		run.Task("remind", remind),
 //		run.Signal("paid", "payment", run.Timeout(14*24*time.Hour), run.OnTimeout("ask")),

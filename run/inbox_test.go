@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -101,8 +102,8 @@ func approvalDefinition(version string, o ...run.StepOption) *run.Definition {
 	return run.Define("asking", version, run.Approval("ask", "Yes?", append(o, run.Timeout(time.Hour), run.For("manager"))...), run.Remote("last", "w", run.Idempotent()))
 }
 
-// Verifies that of two who decide at once one does, that the other is told CONFLICT, and that
-// nobody decides who may not, too late, or through a signal.
+// Verifies that of two who decide at once one does, that the other is told CONFLICT, as is the same decision again, and
+// that nobody decides who may not, too late, or through a signal.
 func TestAnApprovalIsDecidedOnce(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, e *holdfast.Engine) {
 		for range 10 {
@@ -124,12 +125,22 @@ func TestAnApprovalIsDecidedOnce(t *testing.T) {
 			if won != 1 || !errors.Is(lost[0], holdfast.ErrConflict) {
 				t.Fatalf("%d decisions won, want 1; errors %v", won, lost)
 			}
-			asked, err := holdfast.Collect(run.ListApprovals(b.ctx, e, run.ApprovalFilter{Run: b.id}))
+			asked, err := run.GetApproval(b.ctx, e, id)
 			b.ok(err)
+			if listed, err := holdfast.Collect(run.ListApprovals(b.ctx, e, run.ApprovalFilter{Run: b.id})); err != nil || len(listed) != 1 || !reflect.DeepEqual(listed[0], asked) {
+				t.Errorf("listed %+v, %v, want %+v", listed, err, asked)
+			}
+			if asked.ID != id || asked.Visit != 1 || asked.ExpiresAt.Sub(asked.CreatedAt) != time.Hour || asked.Actor != "p"+string(asked.Status) {
+				t.Errorf("got approval %+v", asked)
+			}
+			again, err := run.Decide(b.ctx, e, id, run.Decision{Status: asked.Status, Requester: "manager"}, run.By(asked.Actor))
+			if !errors.Is(err, holdfast.ErrConflict) || again.Status != asked.Status || again.Actor != asked.Actor {
+				t.Errorf("the same decision again: got %+v, %v, want ErrConflict with the decision", again, err)
+			}
 			b.tick()
 			l := b.live()
-			if approved := asked[0].Status == "approved"; approved != (l.Step.Name == "last") || !approved && l.Run.Status != "FAILED" {
-				t.Errorf("decision was %s, but the run is %s at %s", asked[0].Status, l.Run.Status, l.Step.Name)
+			if approved := asked.Status == "approved"; approved != (l.Step.Name == "last") || !approved && l.Run.Status != "FAILED" {
+				t.Errorf("decision was %s, but the run is %s at %s", asked.Status, l.Run.Status, l.Step.Name)
 			}
 		}
 	})

@@ -96,7 +96,8 @@ func Resolve(ctx context.Context, e *holdfast.Engine, operation string, known []
 // run. The step is due again at once, and no attempt is counted; if a cancellation of the run was requested, the run is
 // cancelled. (A released operation of a lifecycle ends instead.) The holder can write nothing more; its code may still
 // run until it notices. If the outcome of an effect is unknown, nothing is changed and the error is
-// [holdfast.ErrEffectUnresolved]; if the step is not leased, it is [holdfast.ErrConflict]. The audit records the reason.
+// [holdfast.ErrEffectUnresolved]; if the step is not leased, also while it is due, it is [holdfast.ErrConflict]. The
+// audit records the reason, which may be empty.
 func Release(ctx context.Context, e *holdfast.Engine, operation, reason string, o ...ReleaseOption) (Run, error) {
 	with := lease.Intervention{Reason: reason}
 	for _, option := range o {

@@ -6,9 +6,11 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/runengine"
 	"github.com/holdfast-go/holdfast/internal/storetest"
@@ -68,6 +70,55 @@ func TestADecisionNeedsAnActor(t *testing.T) {
 		if a.Status != run.Approved {
 			t.Errorf("got approval %+v, want it approved", a)
 		}
+	})
+}
+
+// TestAnApprovalWithoutATimeout verifies that an approval request without a timeout has no time at which it expires, and that one that
+// does not exist is ErrNotFound.
+func TestAnApprovalWithoutATimeout(t *testing.T) {
+	def := run.Define("asks", "1", run.Approval("ask", "?"))
+	storetest.Each(t, func(t *testing.T, e *holdfast.Engine) {
+		b := newBench(t, e, def)
+		a, err := run.GetApproval(b.ctx, e, runengine.ApprovalID(b.id, "ask", 1))
+		if err != nil || a.Status != run.AwaitingDecision || !a.ExpiresAt.IsZero() || !a.DecidedAt.IsZero() {
+			t.Errorf("got %+v, %v", a, err)
+		}
+		for _, id := range []string{"", "ask", runengine.ApprovalID(b.id, "ask", 2)} {
+			if a, err := run.GetApproval(b.ctx, e, id); !errors.Is(err, holdfast.ErrNotFound) {
+				t.Errorf("approval %q: got %+v, %v, want ErrNotFound", id, a, err)
+			}
+		}
+	})
+}
+
+// TestAVisitHasWhatHappenedToIt verifies that a visit counts failures, crashes and lost hand-outs separately, and has its handler and the
+// time when it is due.
+func TestAVisitHasWhatHappenedToIt(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, e *holdfast.Engine) {
+		b := newBench(t, e, simple())
+		want := func(when string, failures, crashes, lost int, due bool) {
+			t.Helper()
+			all, err := holdfast.Collect(run.ListSteps(b.ctx, e, b.id))
+			b.ok(err)
+			v := all[0]
+			if v.Handler != "w" || v.Failures != failures || v.Crashes != crashes || v.LostHandOuts != lost || v.DueAt.IsZero() == due {
+				t.Errorf("%s: got %+v, want %d failures, %d crashes, %d lost hand-outs, due: %v", when, v, failures, crashes, lost, due)
+			}
+		}
+		want("new", 0, 0, 0, true)
+		b.take()
+		want("leased", 0, 0, 0, false)
+		holdfasttest.Advance(t, e, 2*time.Minute)
+		b.expire()
+		want("lost", 0, 0, 1, true)
+		b.die()
+		want("crashed", 0, 1, 0, true)
+		_, err := b.executor().Fail(b.ctx, engine.Of(e), b.take(), runengine.Failure{Message: "no"})
+		b.ok(err)
+		want("failed", 1, 1, 0, true)
+		holdfasttest.Advance(t, e, time.Minute)
+		b.complete(b.take())
+		want("completed", 1, 1, 0, false)
 	})
 }
 

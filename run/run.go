@@ -52,7 +52,7 @@ type Run struct {
 	Version              int64
 	Input, State, Output json.RawMessage
 	Error                string
-	Step                 string // the current step
+	Step                 string // the current step, or the last one of a run that has ended
 	CancelRequested      bool
 	CreatedAt            time.Time
 	StartedAt            time.Time
@@ -148,11 +148,22 @@ type Visit struct {
 	// Operation identifies the visit: [Info.Operation], and the argument of [Resolve] and [Release].
 	Operation string
 	Type      StepType
-	Status    StepStatus
-	Attempts  int
-	Holder    string    // of the lease, or ""
-	Epoch     int64     // of the lease
-	Until     time.Time // end of the lease
+	// Handler is the handler that executes the step, or "" if the engine does so itself. For a [Task] it is
+	// name@version/step.
+	Handler  string
+	Status   StepStatus
+	Attempts int
+	Failures int // attempts that were reported as failed
+	// Crashes counts the attempts whose lease expired without a report. The fifth one ends the step ([WithRetry]).
+	Crashes int
+	// LostHandOuts counts consecutive hand-outs to workers that never responded.
+	LostHandOuts int
+	Holder       string    // of the lease, or ""
+	Epoch        int64     // of the lease
+	Until        time.Time // end of the lease
+	// DueAt is when the step may next be executed, or when its wait ends. It is the zero time if there is no such time, for
+	// example while the step is leased.
+	DueAt time.Time
 	// Uncertain reports that the outcome of an effect is unknown: the step waits for [Resolve].
 	Uncertain             bool
 	Input, Output         json.RawMessage
@@ -169,7 +180,9 @@ func ListSteps(ctx context.Context, d holdfast.Doer, id string) iter.Seq2[Visit,
 }
 
 func visit(id string, s runengine.Step) Visit {
-	return Visit{s.Name, int(s.Visit), runengine.Operation(id, s.Name, s.Visit), StepType(s.Type), StepStatus(s.Status), int(s.Attempts), s.Holder, s.Epoch, store.OrZero(s.Until), s.Uncertain, s.Input, raw(s.Output), s.Error, s.StartedAt, s.FinishedAt}
+	return Visit{Name: s.Name, Visit: int(s.Visit), Operation: runengine.Operation(id, s.Name, s.Visit), Type: StepType(s.Type), Handler: s.Handler, Status: StepStatus(s.Status),
+		Attempts: int(s.Attempts), Failures: int(s.Failures), Crashes: int(s.Crashes), LostHandOuts: int(s.Lost), Holder: s.Holder, Epoch: s.Epoch, Until: store.OrZero(s.Until), DueAt: store.OrZero(s.Due),
+		Uncertain: s.Uncertain, Input: s.Input, Output: raw(s.Output), Error: s.Error, StartedAt: s.StartedAt, FinishedAt: s.FinishedAt}
 }
 
 // Await waits until a run has ended and returns it. If ctx ends first, Await returns the error from ctx, and the run as it
@@ -285,16 +298,25 @@ const (
 // ApprovalRequest is the question that an approval step asks.
 type ApprovalRequest struct {
 	ID, Run, Step        string
+	Visit                int // of the step
 	Prompt               string
 	Requesters           []string // requesters that may decide; empty means any
 	Status               ApprovalStatus
 	Actor                string // actor that decided
 	Content              json.RawMessage
 	CreatedAt, DecidedAt time.Time
+	ExpiresAt            time.Time // the end of the step's [Timeout]; the zero time if it has none
 }
 
 func approvalRequest(a runengine.Approval) ApprovalRequest {
-	return ApprovalRequest{a.ID, a.Run, a.Step, a.Prompt, a.Requesters, ApprovalStatus(a.Status), a.Actor, raw(a.Content), a.CreatedAt, a.DecidedAt}
+	return ApprovalRequest{ID: a.ID, Run: a.Run, Step: a.Step, Visit: int(a.Visit), Prompt: a.Prompt, Requesters: a.Requesters, Status: ApprovalStatus(a.Status), Actor: a.Actor,
+		Content: raw(a.Content), CreatedAt: a.CreatedAt, DecidedAt: a.DecidedAt, ExpiresAt: store.OrZero(a.ExpiresAt)}
+}
+
+// GetApproval returns an approval request, or [holdfast.ErrNotFound].
+func GetApproval(ctx context.Context, d holdfast.Doer, id string) (ApprovalRequest, error) {
+	a, err := runengine.GetApproval(ctx, store.DoerOf(d), id)
+	return approvalRequest(a), err
 }
 
 // ApprovalFilter selects approval requests. The zero value selects all.
@@ -303,7 +325,7 @@ type ApprovalFilter struct {
 	Status ApprovalStatus
 }
 
-// ListApprovals iterates over approval requests, ordered by id.
+// ListApprovals iterates over approval requests, ordered by id. An unknown status is [holdfast.ErrValidation].
 func ListApprovals(ctx context.Context, d holdfast.Doer, f ApprovalFilter) iter.Seq2[ApprovalRequest, error] {
 	return store.SeqFound(func(after runengine.Approval, limit int) ([]store.Found[runengine.Approval], error) {
 		return runengine.Approvals(ctx, store.DoerOf(d), string(f.Status), f.Run, after.ID, limit)
@@ -324,10 +346,11 @@ type ActorOption struct{ actor string }
 // By sets the actor that the history records.
 func By(actor string) ActorOption { return ActorOption{actor} }
 
-// Decide decides an approval request. Only the first decision counts. A different decision, or one that comes after the
-// request has expired or the run has moved on, returns [holdfast.ErrConflict]. A decision needs an actor ([By]);
-// without one it returns [holdfast.ErrValidation]. A requester that the approval request does not name gets
-// [holdfast.ErrForbidden].
+// Decide decides an approval request. Only the first decision counts. Any later decision, also the same one again,
+// returns [holdfast.ErrConflict], and so does a decision that comes after the request has expired or the run has moved
+// on. The approval request beside the error says what was decided ([ApprovalRequest.Status] and Actor). A decision needs
+// an actor ([By]); without one it returns [holdfast.ErrValidation]. A requester that the approval request does not name
+// gets [holdfast.ErrForbidden].
 func Decide(ctx context.Context, d holdfast.Doer, approval string, v Decision, o ...ActorOption) (ApprovalRequest, error) {
 	x := runengine.Decision{Decision: string(v.Status), May: func(requesters []string) error {
 		if len(requesters) == 0 || slices.Contains(requesters, v.Requester) {
@@ -368,8 +391,9 @@ func ExpectVersion(version int64) CommandOption {
 }
 
 // Cancel cancels a run. If a step is in flight, the cancellation is recorded, and the run is
-// cancelled when that step ends. The results of finished steps stay stored. If the run has ended, also by a cancellation,
-// Cancel returns [holdfast.ErrInvalidTransition].
+// cancelled when that step ends. If the step is uncertain, or an effect of it is unknown while it waits for its next
+// attempt (the step then becomes uncertain), the run is cancelled only after [Resolve]. The results of finished steps stay
+// stored. If the run has ended, also by a cancellation, Cancel returns [holdfast.ErrInvalidTransition].
 func Cancel(ctx context.Context, d holdfast.Doer, id string, o ...CommandOption) (Run, error) {
 	return command(ctx, d, id, runengine.Cancel, o)
 }
@@ -508,7 +532,8 @@ type Filter struct {
 }
 
 // List iterates over runs, newest first. A key, and a status other than [Completed] and [Cancelled], are found by an index. The
-// rest of the filter is applied to all runs that remain, or to those back to Since.
+// rest of the filter is applied to all runs that remain, or to those back to Since. An unknown status is
+// [holdfast.ErrValidation].
 func List(ctx context.Context, d holdfast.Doer, f Filter) iter.Seq2[Run, error] {
 	g := runengine.Filter{Status: string(f.Status), Definition: f.Definition, Key: f.Key, Step: f.Step, Handler: f.Handler,
 		Times: store.Times{Since: f.Since, Until: f.Until, UpdatedSince: f.UpdatedSince, UpdatedUntil: f.UpdatedUntil}}
