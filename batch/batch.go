@@ -17,15 +17,20 @@
 //
 // Every change of a batch is one transaction, so after a crash during an attempt, a cancel or a cleanup, another node
 // continues from the last committed change. A batch becomes COMPLETED or CANCELLED only when no work is left.
+//
+// The history of a batch is a stream: stream.Read(ctx, hf, "$batch/"+id, 0) reads it.
 package batch
 
 import (
 	"context"
 	"encoding/json"
 	"iter"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/batchengine"
 	"github.com/holdfast-go/holdfast/internal/store"
 )
@@ -120,11 +125,12 @@ type Filter struct {
 	// Since and Until limit when batches were created, UpdatedSince and UpdatedUntil when they were last changed: from a time,
 	// inclusive, until another, exclusive.
 	Since, Until, UpdatedSince, UpdatedUntil time.Time
-	// Backward lists the batch that was created last first. This is not the reverse of the order by id.
+	// Backward orders the list by the time of creation, the newest batch first. Without it, the list is ordered by id.
 	Backward bool
 }
 
-// List iterates over the batches of the context's workspace, ordered by id, or backward by the time of their creation. It reads all of them, and applies the filter to them.
+// List iterates over the batches of the context's workspace, ordered by id, or backward by the time of their creation. It
+// reads all of them, and applies the filter to them. An unknown status is [holdfast.ErrValidation].
 func List(ctx context.Context, d holdfast.Doer, f Filter) iter.Seq2[Batch, error] {
 	g := batchengine.Filter{Status: string(f.Status), Handler: f.Kind, Wallet: f.Wallet,
 		Times: store.Times{Since: f.Since, Until: f.Until, UpdatedSince: f.UpdatedSince, UpdatedUntil: f.UpdatedUntil}}
@@ -138,12 +144,16 @@ type ItemFilter struct {
 	Status ItemStatus
 }
 
-// ListItems iterates over the items of a batch, in order. If the batch does not exist, the error is [holdfast.ErrNotFound].
+// ListItems iterates over the items of a batch, in order. If the batch does not exist, the error is
+// [holdfast.ErrNotFound]; an unknown status is [holdfast.ErrValidation].
 func ListItems(ctx context.Context, d holdfast.Doer, id string, f ItemFilter) iter.Seq2[ItemInfo, error] {
 	return store.SeqIn(func() error {
 		_, err := batchengine.Get(ctx, store.DoerOf(d), batchengine.PublicID(id))
 		return err
 	}, func(after batchengine.Item, limit int) ([]batchengine.Item, error) {
+		if f.Status != "" && !slices.Contains(batchengine.States, string(f.Status)) {
+			return nil, fault.New(fault.Validation, "Status must be one of %s, got %q", strings.Join(batchengine.States, ", "), f.Status)
+		}
 		return batchengine.Items(ctx, store.DoerOf(d), batchengine.PublicID(id), after.N, string(f.Status), limit)
 	}, func(i batchengine.Item) ItemInfo {
 		return ItemInfo{Key: i.Key, Status: ItemStatus(i.State), Decision: Decision(i.Decision), Cost: i.Cost, Attempts: int(i.Attempts()), Output: i.Output, Error: i.Error}
@@ -173,8 +183,12 @@ func Cancel(ctx context.Context, d holdfast.Doer, id string, o ...ActorOption) (
 }
 
 // Accept accepts the items with the given keys that have succeeded, and returns how many it accepted. The cost of an
-// accepted item is no longer refunded. No item is accepted once a cancel has been requested or the batch is over. If
-// the batch has no item with one of the keys, Accept returns [holdfast.ErrNotFound] and accepts none.
+// accepted item is no longer refunded. If the batch has no item with one of the keys, Accept returns
+// [holdfast.ErrNotFound] and accepts none.
+//
+// No item is accepted once a cancel has been requested or the batch is over. This is no error: the number is 0, as it is
+// for items that were accepted before or have not succeeded. [Batch.Status] and CancelRequested, which [Get] returns,
+// tell the cases apart.
 func Accept(ctx context.Context, d holdfast.Doer, id string, keys []string, o ...ActorOption) (int, error) {
 	n, err := batchengine.Finalize(ctx, store.DoerOf(d), batchengine.PublicID(id), append([]string{}, keys...), actor(o))
 	return int(n), err
@@ -187,7 +201,8 @@ func AcceptAll(ctx context.Context, d holdfast.Doer, id string, o ...ActorOption
 	return int(n), err
 }
 
-// Seal closes an open batch, so that no more items can be added.
+// Seal closes an open batch, so that no more items can be added. Sealing it again changes nothing. If a batch was cancelled
+// before it was sealed, Seal returns [holdfast.ErrInvalidTransition].
 func Seal(ctx context.Context, d holdfast.Doer, id string, o ...ActorOption) (Batch, error) {
 	b, err := batchengine.Seal(ctx, store.DoerOf(d), batchengine.PublicID(id), actor(o))
 	return publicBatch(b), err

@@ -35,6 +35,8 @@
 // restart the time to live. The same is true if another caller has already made the change; Holdfast checks this
 // against the store, not against a copy in this process.
 //
+// In an engine's database, the history of a scope is a stream: stream.Read(ctx, hf, "$scope/"+kind+"/"+id, 0) reads it.
+//
 // If a stored state cannot be decoded as the type of the handle, the error has the code INTERNAL_ERROR. An edit such as
 // Inc may have been committed nevertheless: see [Snapshot].
 //

@@ -200,7 +200,7 @@ func public(e events.Event) Event {
 }
 
 // DeleteReaction deletes a reaction and all its positions from the context's workspace, and reports
-// whether it existed.
+// whether it existed: an unknown name is no error, as a repeated call has the same effect.
 func DeleteReaction(ctx context.Context, e *holdfast.Engine, name string) (bool, error) {
 	if err := reactions.CheckName(name); err != nil {
 		return false, err
