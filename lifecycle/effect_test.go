@@ -358,6 +358,9 @@ func TestUnknownUnderHoldIsParked(t *testing.T) {
 				w.Errorf("listed operations in phase %s: %+v, %v, want none", phase, all, err)
 			}
 		}
+		if _, err := holdfast.Collect(lifecycle.ListOperations(w.Context(), w.e, lifecycle.OperationFilter{Phase: "leased"})); !errors.Is(err, holdfast.ErrValidation) || !strings.Contains(err.Error(), "Phase must be") {
+			w.Errorf("operations in an unknown phase: got %v, want ErrValidation", err)
+		}
 		if err := w.fire(w.Context(), "b", "charge"); !errors.Is(err, holdfast.ErrClaimFailed) {
 			w.Errorf("second caller got %v, want ErrClaimFailed", err)
 		}

@@ -52,7 +52,7 @@ type Operation struct {
 	Effects []holdfast.EffectInfo
 }
 
-func operation(o *lifecycleengine.Operation) *Operation {
+func operationOf(o *lifecycleengine.Operation) *Operation {
 	if o == nil {
 		return nil
 	}
@@ -67,7 +67,7 @@ func publicOperation(o lifecycleengine.OperationFacts) Operation {
 
 // typed returns an entity with its data decoded into an E.
 func typed[E any](e lifecycleengine.Entity) (Entity[E], error) {
-	p := Entity[E]{ID: e.ID, Status: e.Status, Version: e.Version, CreatedAt: e.CreatedAt, UpdatedAt: e.UpdatedAt, Claimed: operation(e.Claimed)}
+	p := Entity[E]{ID: e.ID, Status: e.Status, Version: e.Version, CreatedAt: e.CreatedAt, UpdatedAt: e.UpdatedAt, Claimed: operationOf(e.Claimed)}
 	if len(e.Data) == 0 {
 		return p, nil
 	}

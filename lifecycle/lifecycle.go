@@ -33,6 +33,10 @@
 //
 // If a process crashes, its claim stays until the lease expires. Then a janitor releases it: the standard janitor, or a
 // module's own ([Janitor]). If a lifecycle has a claim that no janitor covers, [holdfast.Open] returns an error.
+//
+// If an effect of the crashed operation happened or may have happened, a running node resumes the operation at once. The fifth
+// crash of its holders parks it. An attempt that fails after such an effect is resumed too, at most five times, after
+// pauses that double from a second; then the operation is parked. These limits are fixed.
 package lifecycle
 
 import (

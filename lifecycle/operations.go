@@ -5,6 +5,7 @@ import (
 	"iter"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/effects"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/lease"
@@ -37,9 +38,15 @@ type OperationFilter struct {
 	Phase Phase
 }
 
-// ListOperations iterates over the unfinished operations in the context's workspace, ordered by id.
+// ListOperations iterates over the unfinished operations in the context's workspace, ordered by id. An unknown phase is
+// [holdfast.ErrValidation].
 func ListOperations(ctx context.Context, d holdfast.Doer, f OperationFilter) iter.Seq2[Operation, error] {
 	return store.Seq(func(after lifecycleengine.Pending, limit int) ([]lifecycleengine.Pending, error) {
+		switch f.Phase {
+		case "", Held, Due, Uncertain:
+		default:
+			return nil, fault.New(fault.Validation, "Phase must be Held, Due or Uncertain, got %q", f.Phase)
+		}
 		return lifecycleengine.Operations(ctx, store.DoerOf(d), string(f.Phase), after.ID, limit)
 	}, pending)
 }
@@ -63,7 +70,7 @@ func GetOperation(ctx context.Context, d holdfast.Doer, id string) (Operation, e
 // "$body" happened, it needs EndWith, and the error without it is [holdfast.ErrValidation]. If the operation is not
 // uncertain, or a resolution contradicts a known result, the error is [holdfast.ErrConflict]. Resolve returns the
 // operation, or nil if it has ended.
-func Resolve(ctx context.Context, e *holdfast.Engine, id string, known []holdfast.Resolution, o ...ResolveOption) (*Operation, error) {
+func Resolve(ctx context.Context, e *holdfast.Engine, operation string, known []holdfast.Resolution, o ...ResolveOption) (*Operation, error) {
 	var with resolveOptions
 	for _, option := range o {
 		option.resolve(&with)
@@ -74,34 +81,37 @@ func Resolve(ctx context.Context, e *holdfast.Engine, id string, known []holdfas
 	all := mapped(known, func(r holdfast.Resolution) effects.Resolution {
 		return effects.Resolution{Name: r.Name, Ordinal: r.Ordinal, State: effects.State(r.State), Result: r.Result}
 	})
-	p, err := lifecycleengine.Resolve(ctx, engine.Of(e), id, all, lifecycleengine.Outcome(with.ending), lease.Intervention{Actor: with.actor})
-	return operation(p), err
+	p, err := lifecycleengine.Resolve(ctx, engine.Of(e), operation, all, lifecycleengine.Outcome(with.ending), lease.Intervention{Actor: with.actor})
+	return operationOf(p), err
 }
 
 // Release ends an operation that is due or leased, without its holder: the entity returns to the status that the step
 // started from. The holder can write nothing more; its code may still run until it notices. If an effect of
 // the operation has happened or may have happened, or if the operation is uncertain, nothing is changed and the error
 // is [holdfast.ErrEffectUnresolved]. Unlike a released step of a run, the work is not done again, unless somebody fires the
-// step again. Release returns the operation, or nil if it has ended.
-func Release(ctx context.Context, e *holdfast.Engine, id, reason string, o ...ReleaseOption) (*Operation, error) {
+// step again; and an operation that is due ends although nobody holds it, where run.Release returns
+// [holdfast.ErrConflict]. The audit and the history of the entity record the reason, which may be empty. Release returns
+// the operation, or nil if it has ended.
+func Release(ctx context.Context, e *holdfast.Engine, operation, reason string, o ...ReleaseOption) (*Operation, error) {
 	with := lease.Intervention{Reason: reason}
 	for _, option := range o {
 		option.release(&with)
 	}
-	p, err := lifecycleengine.Release(ctx, engine.Of(e), id, with)
-	return operation(p), err
+	p, err := lifecycleengine.Release(ctx, engine.Of(e), operation, with)
+	return operationOf(p), err
 }
 
 // Withdraw ends an operation that is due: it has no holder, and waits for a worker or for the time at which a node
 // resumes it. If none of its effects can have happened, the entity returns to the status that the step started from.
 // Otherwise the operation becomes uncertain, and a person must end it with [Resolve]. If the operation is held or
 // uncertain, the error is [holdfast.ErrConflict]. [Release] also ends a held operation, but refuses one whose effects may have
-// happened, instead of making it uncertain. Withdraw returns the operation, or nil if it has ended.
-func Withdraw(ctx context.Context, e *holdfast.Engine, id, reason string, o ...ActorOption) (*Operation, error) {
+// happened, instead of making it uncertain. The audit and the history of the entity record the reason, which may be
+// empty. Withdraw returns the operation, or nil if it has ended.
+func Withdraw(ctx context.Context, e *holdfast.Engine, operation, reason string, o ...ActorOption) (*Operation, error) {
 	var with resolveOptions
 	for _, option := range o {
 		option.resolve(&with)
 	}
-	p, err := lifecycleengine.Withdraw(ctx, engine.Of(e), id, lease.Intervention{Reason: reason, Actor: with.actor})
-	return operation(p), err
+	p, err := lifecycleengine.Withdraw(ctx, engine.Of(e), operation, lease.Intervention{Reason: reason, Actor: with.actor})
+	return operationOf(p), err
 }
