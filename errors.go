@@ -6,12 +6,17 @@ import "github.com/holdfast-go/holdfast/fault"
 // Compare with [errors.Is].
 var (
 	// ErrConcurrency is returned when an object is not at the version that the caller expected, or was changed by others in
-	// each attempt. If a version was expected, the fields "expectedVersion" and "lastVersion" are set.
+	// each attempt. If a version was expected, the fields "expectedVersion" and "lastVersion" are set; if an epoch was
+	// (ExpectEpoch of packages lifecycle and run), the field "epoch" is the current one.
 	ErrConcurrency = fault.Of(fault.Concurrency)
-	// ErrInvalidTransition is returned when an object is not in a status that allows the step or the command.
+	// ErrInvalidTransition is returned when the status of an entity, a run or a batch does not allow the step or the
+	// command. The field "status" is that status.
 	ErrInvalidTransition = fault.Of(fault.InvalidTransition)
-	// ErrConflict is returned when an object to be created already exists, when an object's state does not allow
-	// the call, or when a signal, a batch or a credit has the id or the reference of an earlier one with other content.
+	// ErrConflict is returned when an object to be created already exists or a part is declared twice, and when a signal, a
+	// batch or a credit has the id or the reference of an earlier one with other content. It is also returned when the
+	// state of anything else than an entity, a run or a batch does not allow the call: an operation that is in another
+	// phase, an effect with another known outcome, an approval request that is decided, a stream that is being closed or
+	// that a reaction still needs.
 	ErrConflict = fault.Of(fault.Conflict)
 	// ErrNotFound is returned when the object does not exist in the workspace.
 	ErrNotFound = fault.Of(fault.NotFound)

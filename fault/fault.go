@@ -20,31 +20,65 @@ type Code string
 
 // Codes of refusals and of temporary conditions.
 const (
-	Validation           Code = "VALIDATION_ERROR"
-	Auth                 Code = "AUTH_ERROR"
-	Forbidden            Code = "FORBIDDEN"
-	NotFound             Code = "NOT_FOUND"
-	MethodNotAllowed     Code = "METHOD_NOT_ALLOWED"
-	ClaimFailed          Code = "CLAIM_FAILED"
-	Concurrency          Code = "CONCURRENCY_ERROR"
-	LeaseLost            Code = "LEASE_LOST"
-	NotDelivered         Code = "NOT_DELIVERED"
-	InvalidTransition    Code = "INVALID_TRANSITION"
-	EffectUnresolved     Code = "EFFECT_UNRESOLVED"
-	KeyInFlight          Code = "KEY_IN_FLIGHT"
-	StreamClosed         Code = "STREAM_CLOSED"
-	Conflict             Code = "CONFLICT"
-	PreconditionFailed   Code = "PRECONDITION_FAILED"
-	PayloadTooLarge      Code = "PAYLOAD_TOO_LARGE"
+	// Validation is returned when an argument or a document is invalid.
+	Validation Code = "VALIDATION_ERROR"
+	// Auth is returned when the API key or the session of a request is missing or invalid, or the signature of a
+	// webhook message.
+	Auth Code = "AUTH_ERROR"
+	// Forbidden is returned when the caller is not permitted to make the call.
+	Forbidden Code = "FORBIDDEN"
+	// NotFound is returned when the object does not exist in the workspace.
+	NotFound Code = "NOT_FOUND"
+	// MethodNotAllowed is returned by the HTTP API when a path does not support the method.
+	MethodNotAllowed Code = "METHOD_NOT_ALLOWED"
+	// ClaimFailed is returned when another operation on the entity is in progress.
+	ClaimFailed Code = "CLAIM_FAILED"
+	// Concurrency is returned when an object is not at the version or the lease not at the epoch that the caller
+	// expected, or others were faster in each attempt.
+	Concurrency Code = "CONCURRENCY_ERROR"
+	// LeaseLost is returned when a holder has lost its lease.
+	LeaseLost Code = "LEASE_LOST"
+	// NotDelivered is returned when a version is acknowledged that the lease has not delivered.
+	NotDelivered Code = "NOT_DELIVERED"
+	// InvalidTransition is returned when the status of an entity, a run or a batch does not allow the step or the
+	// command.
+	InvalidTransition Code = "INVALID_TRANSITION"
+	// EffectUnresolved is returned when an operation cannot be released because an effect may have happened.
+	EffectUnresolved Code = "EFFECT_UNRESOLVED"
+	// KeyInFlight is returned while another request with the same idempotency key is in flight.
+	KeyInFlight Code = "KEY_IN_FLIGHT"
+	// StreamClosed is returned when a stream accepts no more events.
+	StreamClosed Code = "STREAM_CLOSED"
+	// Conflict is returned when an object exists already, also with other content, or when the state of anything else
+	// than an entity, a run or a batch does not allow the call.
+	Conflict Code = "CONFLICT"
+	// PreconditionFailed is returned by the HTTP API when an expected version that was sent in a header does not
+	// match.
+	PreconditionFailed Code = "PRECONDITION_FAILED"
+	// PayloadTooLarge is returned when an argument is larger than its limit.
+	PayloadTooLarge Code = "PAYLOAD_TOO_LARGE"
+	// UnsupportedMediaType is returned by the HTTP API for a body of another media type, or with an encoding.
 	UnsupportedMediaType Code = "UNSUPPORTED_MEDIA_TYPE"
-	KeyMismatch          Code = "KEY_MISMATCH"
-	KeyExpired           Code = "KEY_EXPIRED"
-	ActionInvalid        Code = "ACTION_INVALID"
-	ActionFailed         Code = "ACTION_FAILED"
-	InsufficientFunds    Code = "INSUFFICIENT_FUNDS"
-	RateLimited          Code = "RATE_LIMITED"
-	MutationTimeout      Code = "MUTATION_TIMEOUT"
-	Unavailable          Code = "UNAVAILABLE"
+	// KeyMismatch is returned when an idempotency key, or the key of a run, was used before for a different request.
+	KeyMismatch Code = "KEY_MISMATCH"
+	// KeyExpired is returned when the key of a run belongs to one that has ended and was deleted after its retention.
+	KeyExpired Code = "KEY_EXPIRED"
+	// ActionInvalid is returned when the validation or the action of a lifecycle step refused the step.
+	ActionInvalid Code = "ACTION_INVALID"
+	// ActionFailed is returned when the action of a lifecycle step failed or waits for a worker, or its validation
+	// failed.
+	ActionFailed Code = "ACTION_FAILED"
+	// InsufficientFunds means that a wallet has too few points. No call returns it at present: a batch whose wallet
+	// cannot pay is PAUSED.
+	InsufficientFunds Code = "INSUFFICIENT_FUNDS"
+	// RateLimited is returned by the HTTP API when the rate limit of the API key is exceeded.
+	RateLimited Code = "RATE_LIMITED"
+	// MutationTimeout is returned when a change of a scope did not get its turn, or was not decided, within its
+	// budget.
+	MutationTimeout Code = "MUTATION_TIMEOUT"
+	// Unavailable is returned when the database is down or stayed busy, or the server cannot be reached. Nothing was
+	// written.
+	Unavailable Code = "UNAVAILABLE"
 )
 
 // Codes of a damaged, full or unsuitable database, of unknown outcomes and of bugs. Over HTTP their status is 503,
