@@ -315,8 +315,9 @@ func (c *Client) GetOperation(ctx context.Context, id string, o ...Option) (wire
 	return do[wire.Operation](ctx, c, newRequest(http.MethodGet, nil, "operations", id), o)
 }
 
-// ReleaseOperation releases a leased operation: its holder can write nothing more. If an
-// effect may have happened, the response is EFFECT_UNRESOLVED.
+// ReleaseOperation releases a leased operation: its holder can write nothing more. An
+// operation of a lifecycle ends, also if it is due and nobody holds it; a step of a run is due
+// again. If an effect may have happened, the response is EFFECT_UNRESOLVED.
 func (c *Client) ReleaseOperation(ctx context.Context, id string, in wire.ReleaseOperation, o ...Option) (wire.Resolved, error) {
 	return do[wire.Resolved](ctx, c, newRequest(http.MethodPost, in, "operations", id, "release"), o)
 }
@@ -572,7 +573,8 @@ func (c *Client) PutScope(ctx context.Context, kind, id string, state json.RawMe
 	return do[wire.ChangedScope](ctx, c, newRequest(http.MethodPut, state, "scopes", kind, id), o)
 }
 
-// GetScope returns a scope.
+// GetScope returns a scope. The response for a scope that does not exist is NOT_FOUND; a
+// watcher gets version -1.
 func (c *Client) GetScope(ctx context.Context, kind, id string, o ...Option) (wire.Scope, error) {
 	return do[wire.Scope](ctx, c, newRequest(http.MethodGet, nil, "scopes", kind, id), o)
 }

@@ -31,7 +31,8 @@ func (a *API) scopeRoutes() {
 		Roles: operators, Idempotency: table.InTx, Update: inScopeQueue, Conditional: true,
 		More: "With If-Match, it replaces exactly the version that you have read."}, putScope)
 	add(a, route{Method: http.MethodGet, Path: one, ID: "getScope", Tag: "scopes", Summary: "Show a scope, or watch it (text/event-stream).",
-		Roles: readers, Stream: true, Conditional: true}, getScope)
+		Roles: readers, Stream: true, Conditional: true,
+		More: "The response for a scope that does not exist is NOT_FOUND; a watcher gets version -1."}, getScope)
 	add(a, route{Method: http.MethodPatch, Path: one, ID: "patchScope", Tag: "scopes", Summary: "Merge a document into a scope's state (RFC 7396), or create the scope.",
 		Roles: operators, Idempotency: table.InTx, Update: inScopeQueue, Conditional: true, Merges: true}, patchScope)
 	add(a, route{Method: http.MethodDelete, Path: one, ID: "deleteScope", Tag: "scopes", Summary: "Delete a scope.",

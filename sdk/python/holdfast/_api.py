@@ -235,7 +235,7 @@ class Api:
         return self._send("GET", ["operations", id], repeat="read")
 
     def release_operation(self, id: str, body: t.ReleaseOperation | None = None, *, idempotency_key: str | None = None) -> t.Resolved:
-        """Release a leased operation: its holder can write nothing more. If an effect may have happened, the response is EFFECT_UNRESOLVED."""
+        """Release a leased operation: its holder can write nothing more. An operation of a lifecycle ends, also if it is due and nobody holds it; a step of a run is due again. If an effect may have happened, the response is EFFECT_UNRESOLVED."""
         return self._send("POST", ["operations", id, "release"], body=body, optional=True, key=idempotency_key, repeat="key")
 
     def withdraw_operation(self, id: str, body: t.Withdraw | None = None, *, idempotency_key: str | None = None) -> t.Resolved:
@@ -419,7 +419,7 @@ class Api:
         return self._send("PUT", ["scopes", kind, id], body=body, key=idempotency_key, if_match=if_match, if_none_match=if_none_match, repeat="key")
 
     def get_scope(self, kind: str, id: str, *, at: int | None = None, if_match: int | str | None = None, if_none_match: int | str | None = None) -> t.Scope:
-        """Show a scope."""
+        """Show a scope. The response for a scope that does not exist is NOT_FOUND; a watcher gets version -1."""
         return self._send("GET", ["scopes", kind, id], query={"at": at}, if_match=if_match, if_none_match=if_none_match, repeat="read")
 
     def patch_scope(self, kind: str, id: str, body: Dict[str, Any], *, idempotency_key: str | None = None, if_match: int | str | None = None, if_none_match: int | str | None = None) -> t.ChangedScope:
