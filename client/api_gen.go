@@ -316,7 +316,7 @@ func (c *Client) GetOperation(ctx context.Context, id string, o ...Option) (wire
 }
 
 // ReleaseOperation releases a leased operation: its holder can write nothing more. An
-// operation of a lifecycle ends, also if it is due and nobody holds it; a step of a run is due
+// operation of a lifecycle ends, even if it is due and has no holder; a step of a run is due
 // again. If an effect may have happened, the response is EFFECT_UNRESOLVED.
 func (c *Client) ReleaseOperation(ctx context.Context, id string, in wire.ReleaseOperation, o ...Option) (wire.Resolved, error) {
 	return do[wire.Resolved](ctx, c, newRequest(http.MethodPost, in, "operations", id, "release"), o)

@@ -43,7 +43,7 @@ func (a *API) claimRoutes() {
 	add(a, route{Method: http.MethodGet, Path: "operations/{id}", ID: "getOperation", Tag: "operations", Summary: "Show an operation, even if it has ended.", Roles: readers,
 		More: "An ended operation of an entity is found by its effects and in the history of the entity. If it has no effects and its history is no longer retained, the response is NOT_FOUND."}, getOperation)
 	add(a, route{Method: http.MethodPost, Path: "operations/{id}/release", ID: "releaseOperation", Tag: "operations", Summary: "Release a leased operation: its holder can write nothing more.", Roles: operators, Idempotency: table.UnderLease,
-		More: "An operation of a lifecycle ends, also if it is due and nobody holds it; a step of a run is due again. If an effect may have happened, the response is EFFECT_UNRESOLVED."}, releaseOperation)
+		More: "An operation of a lifecycle ends, even if it is due and has no holder; a step of a run is due again. If an effect may have happened, the response is EFFECT_UNRESOLVED."}, releaseOperation)
 	add(a, route{Method: http.MethodPost, Path: "operations/{id}/withdraw", ID: "withdrawOperation", Tag: "operations", Summary: "Withdraw an operation that is due and not leased.", Roles: operators, Idempotency: table.UnderLease,
 		More: "If one of its effects may have happened, the operation becomes uncertain and must be resolved."}, withdrawOperation)
 	add(a, route{Method: http.MethodPost, Path: "operations/{id}/acknowledge", ID: "acknowledgeContradictions", Tag: "operations", Summary: "Acknowledge an operation's contradictions.", Roles: operators, Idempotency: table.UnderLease,

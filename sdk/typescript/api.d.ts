@@ -2117,7 +2117,7 @@ export class Api {
   resolveOperation(id: string, body: Resolve, options?: KeyOptions): Promise<Resolved>;
   /** Show an operation, even if it has ended. An ended operation of an entity is found by its effects and in the history of the entity. If it has no effects and its history is no longer retained, the response is NOT_FOUND. */
   getOperation(id: string, options?: CallOptions): Promise<Operation>;
-  /** Release a leased operation: its holder can write nothing more. An operation of a lifecycle ends, also if it is due and nobody holds it; a step of a run is due again. If an effect may have happened, the response is EFFECT_UNRESOLVED. */
+  /** Release a leased operation: its holder can write nothing more. An operation of a lifecycle ends, even if it is due and has no holder; a step of a run is due again. If an effect may have happened, the response is EFFECT_UNRESOLVED. */
   releaseOperation(id: string, body?: ReleaseOperation, options?: KeyOptions): Promise<Resolved>;
   /** Withdraw an operation that is due and not leased. If one of its effects may have happened, the operation becomes uncertain and must be resolved. */
   withdrawOperation(id: string, body?: Withdraw, options?: KeyOptions): Promise<Resolved>;

@@ -235,7 +235,7 @@ class Api:
         return self._send("GET", ["operations", id], repeat="read")
 
     def release_operation(self, id: str, body: t.ReleaseOperation | None = None, *, idempotency_key: str | None = None) -> t.Resolved:
-        """Release a leased operation: its holder can write nothing more. An operation of a lifecycle ends, also if it is due and nobody holds it; a step of a run is due again. If an effect may have happened, the response is EFFECT_UNRESOLVED."""
+        """Release a leased operation: its holder can write nothing more. An operation of a lifecycle ends, even if it is due and has no holder; a step of a run is due again. If an effect may have happened, the response is EFFECT_UNRESOLVED."""
         return self._send("POST", ["operations", id, "release"], body=body, optional=True, key=idempotency_key, repeat="key")
 
     def withdraw_operation(self, id: str, body: t.Withdraw | None = None, *, idempotency_key: str | None = None) -> t.Resolved:
