@@ -27,7 +27,7 @@ type Database interface{ publicDatabase }
 // Doer is an [*Engine] or a [Tx]; there are no other implementations. With an engine, a call commits in its own
 // transaction (a call that reads or writes many objects, in several); with a Tx, it commits with that transaction. A
 // function that takes an *Engine instead of a Doer cannot be part of a transaction, because it commits before it
-// continues, or waits.
+// continues, waits, or is a command of an operator.
 type Doer interface{ publicDoer }
 
 // Tx is an open transaction. Do not use it after the transaction has ended, or in two goroutines at the same time.
@@ -55,7 +55,7 @@ type Config struct {
 
 // Part is a capability, or a component of the program, that belongs to an engine: a lifecycle, a workflow definition,
 // a batch kind, a reaction, a projection, scope kinds (scope.Kinds), the feed (stream.Feed), an artifact
-// store (batch.Artifacts), capability settings (run.Lease, run.Retention, run.Calls, run.MaxWorkers,
+// store (batch.Artifacts), capability settings (run.Lease, run.Retention, run.KeyRetention, run.Calls, run.MaxWorkers,
 // stream.MaxWorkers, lifecycle.StuckAfter), a janitor (lifecycle.ModuleJanitor), the HTTP API (httpapi.New), or the
 // maintenance of runs or batches on an engine without definitions or kinds (run.Maintenance, batch.Maintenance). Pass
 // parts to [Open]. A name that is declared twice, or a setting that is passed twice, is [ErrConflict].

@@ -6,7 +6,7 @@ import "github.com/holdfast-go/holdfast/fault"
 // Compare with [errors.Is].
 var (
 	// ErrConcurrency is returned when an object is not at the version that the caller expected, or was changed by others in
-	// each attempt. If a version was expected, the fields "expectedVersion" and "lastVersion" are set; if an epoch was
+	// each attempt. (Commands on a run and signals return [ErrUnavailable] in that case, and lifecycle.Release [ErrConflict].) If a version was expected, the fields "expectedVersion" and "lastVersion" are set; if an epoch was
 	// (ExpectEpoch of packages lifecycle and run), the field "epoch" is the current one.
 	ErrConcurrency = fault.Of(fault.Concurrency)
 	// ErrInvalidTransition is returned when the status of an entity, a run or a batch does not allow the step or the
@@ -53,9 +53,10 @@ var (
 	ErrEffectUnresolved = fault.Of(fault.EffectUnresolved)
 	// ErrActionInvalid is returned when the validation or the action of a lifecycle step refused the step with [Invalid].
 	ErrActionInvalid = fault.Of(fault.ActionInvalid)
-	// ErrActionFailed is returned when the action of a lifecycle step failed, or when the step waits for a worker. Its
+	// ErrActionFailed is returned when the action of a lifecycle step failed, its validation failed with an error that is no
+	// refusal, or the step waits for a worker. Its
 	// field "outcome" is one of:
-	//   - "released": the claim was released
+	//   - "released": the claim was released, or the step had none
 	//   - "pending": the operation waits for a worker, or will be resumed
 	//   - "uncertain": the outcome of an effect is unknown
 	//   - "unreleased": the claim could not be released, and lasts until its lease expires
@@ -68,7 +69,8 @@ var (
 	// ErrReentrant is returned when an engine is used inside one of its own transactions. Use the transaction
 	// instead.
 	ErrReentrant = fault.Of(fault.Reentrant)
-	// ErrUnavailable is returned when the database is down or stayed busy. Nothing was written.
+	// ErrUnavailable is returned when the database is down or stayed busy, or a run was changed by others in each attempt of a
+	// command. Nothing was written.
 	ErrUnavailable = fault.Of(fault.Unavailable)
 	// ErrOutcomeUnknown is returned when the database accepted a write but did not respond. Read the current state
 	// before you retry.

@@ -52,20 +52,20 @@ func (c *Client) TruncateStream(ctx context.Context, stream string, in wire.Trun
 	return do[wire.Stream](ctx, c, newRequest(http.MethodPost, in, "streams", stream, "truncate"), o)
 }
 
-// SearchEvents searches a stream, or the feed of all streams, for events. A page can be short
-// or empty and still have a next page.
+// SearchEvents searches a stream, or the feed of all streams but histories, for events. A page
+// can be short or empty and still have a next page.
 func (c *Client) SearchEvents(ctx context.Context, f EventFilter) iter.Seq2[wire.Event, error] {
 	return pages(func(p Page) (wire.List[wire.Event], error) { return c.SearchEventsPage(ctx, f, p) })
 }
 
-// SearchEventsPage searches a page of a stream, or the feed of all streams, for events. A page
-// can be short or empty and still have a next page.
+// SearchEventsPage searches a page of a stream, or the feed of all streams but histories, for
+// events. A page can be short or empty and still have a next page.
 func (c *Client) SearchEventsPage(ctx context.Context, f EventFilter, p Page, o ...Option) (wire.List[wire.Event], error) {
 	return do[wire.List[wire.Event]](ctx, c, list(p, "events", "search").set("stream", f.Stream).set("name", f.Name).set("correlation", f.Correlation).set("actor", f.Actor).set("since", f.Since).set("until", f.Until).set("backward", f.Backward), o)
 }
 
-// ReadFeedPage reads a page of the feed of all streams. A cursor can also be an event's
-// position.
+// ReadFeedPage reads a page of the feed of all streams but histories. A cursor can also be an
+// event's position.
 func (c *Client) ReadFeedPage(ctx context.Context, p Page, o ...Option) (wire.List[wire.Event], error) {
 	return do[wire.List[wire.Event]](ctx, c, list(p, "events"), o)
 }
@@ -189,7 +189,7 @@ func (c *Client) GetLifecycleDiagram(ctx context.Context, lifecycle, format stri
 	return do[wire.Diagram](ctx, c, newRequest(http.MethodGet, nil, "lifecycles", lifecycle, "diagram").set("format", format), o)
 }
 
-// CreateEntity creates an entity. Without an id and without a key, each call creates a new
+// CreateEntity creates an entity. Without an id and without a [Key], each call creates a new
 // entity.
 func (c *Client) CreateEntity(ctx context.Context, lifecycle string, in wire.NewEntity, o ...Option) (wire.Entity, error) {
 	return do[wire.Entity](ctx, c, newRequest(http.MethodPost, in, "lifecycles", lifecycle, "entities"), o)
@@ -292,13 +292,14 @@ func (c *Client) JournalEffect(ctx context.Context, token string, in wire.Effect
 	return do[wire.EffectState](ctx, c, newRequest(http.MethodPost, in, "claims", token, "effects"), o)
 }
 
-// ListOperations lists operations that have not ended, and operations with contradictions.
+// ListOperations lists operations that have not ended, and operations with contradictions:
+// effect calls by holders that had lost their lease.
 func (c *Client) ListOperations(ctx context.Context, f OperationFilter) iter.Seq2[wire.Operation, error] {
 	return pages(func(p Page) (wire.List[wire.Operation], error) { return c.ListOperationsPage(ctx, f, p) })
 }
 
 // ListOperationsPage lists a page of operations that have not ended, and operations with
-// contradictions.
+// contradictions: effect calls by holders that had lost their lease.
 func (c *Client) ListOperationsPage(ctx context.Context, f OperationFilter, p Page, o ...Option) (wire.List[wire.Operation], error) {
 	return do[wire.List[wire.Operation]](ctx, c, list(p, "operations").set("state", f.State).set("handler", f.Handler), o)
 }
@@ -315,9 +316,9 @@ func (c *Client) GetOperation(ctx context.Context, id string, o ...Option) (wire
 	return do[wire.Operation](ctx, c, newRequest(http.MethodGet, nil, "operations", id), o)
 }
 
-// ReleaseOperation releases a leased operation: its holder can write nothing more. An
-// operation of a lifecycle ends, even if it is due and has no holder; a step of a run is due
-// again. If an effect may have happened, the response is EFFECT_UNRESOLVED.
+// ReleaseOperation releases a leased operation: its holder can write nothing more. Releasing
+// an operation of a lifecycle ends it, even if it is due and has no holder. A released step of
+// a run becomes due again. If an effect may have happened, the response is EFFECT_UNRESOLVED.
 func (c *Client) ReleaseOperation(ctx context.Context, id string, in wire.ReleaseOperation, o ...Option) (wire.Resolved, error) {
 	return do[wire.Resolved](ctx, c, newRequest(http.MethodPost, in, "operations", id, "release"), o)
 }
@@ -835,8 +836,9 @@ func (c *Client) CountInbox(ctx context.Context, f InboxFilter, o ...Option) (wi
 	return do[wire.InboxCounts](ctx, c, newRequest(http.MethodGet, nil, "inbox", "counts").set("kind", f.Kind), o)
 }
 
-// RunMaintenance runs the background work of one node now. The node releases expired leases,
-// deletes what retention permits, and continues runs whose timers are due.
+// RunMaintenance runs the background work of the node that receives the request. The node
+// releases expired leases, deletes what retention permits, and continues runs whose timers are
+// due.
 func (c *Client) RunMaintenance(ctx context.Context, o ...Option) (wire.Maintained, error) {
 	return do[wire.Maintained](ctx, c, newRequest(http.MethodPost, nil, "maintenance"), o)
 }

@@ -171,7 +171,7 @@ func pages[T any](read func(Page) (wire.List[T], error)) iter.Seq2[T, error] {
 	}
 }
 
-// ReadFeed reads the feed of all streams up to its current end, after a position ("" is the
+// ReadFeed reads the feed, which is all streams but histories, up to its current end, after a position ("" is the
 // beginning). [Client.FollowFeed] continues as the feed grows.
 func (c *Client) ReadFeed(ctx context.Context, after string) iter.Seq2[wire.Event, error] {
 	return pages(func(p Page) (wire.List[wire.Event], error) {

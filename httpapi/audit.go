@@ -77,8 +77,8 @@ const (
 	exportPatience = 30 * time.Second
 )
 
-// exportAudit writes all entries. If it fails after the first page, it cuts the connection, so that a truncated export does
-// not look complete.
+// exportAudit writes all entries that the filter selects. Once the response has begun, a failure cuts the connection, so that a
+// truncated export does not look complete.
 func (c *call) exportAudit(f audit.Filter) error {
 	out := http.NewResponseController(c.w)
 	for after, begun := "", false; ; begun = true {

@@ -40,10 +40,10 @@ func (a *API) streamRoutes() {
 	add(a, route{Method: http.MethodPost, Path: "streams/{stream}/truncate", ID: "truncateStream", Tag: "streams", Summary: "Delete the events of a stream below a version.",
 		Roles: operators, Idempotency: table.UnderLease,
 		More: "Repeating it changes nothing."}, truncateStream)
-	add(a, route{Method: http.MethodGet, Path: "events/search", ID: "searchEvents", Tag: "streams", Summary: "Search a stream, or the feed of all streams, for events.",
+	add(a, route{Method: http.MethodGet, Path: "events/search", ID: "searchEvents", Tag: "streams", Summary: "Search a stream, or the feed of all streams but histories, for events.",
 		Roles: readers, Filter: "EventFilter",
 		More: "A page can be short or empty and still have a next page."}, searchEvents)
-	add(a, route{Method: http.MethodGet, Path: "events", ID: "readFeed", Tag: "streams", Summary: "Read the feed of all streams, or follow it (text/event-stream).",
+	add(a, route{Method: http.MethodGet, Path: "events", ID: "readFeed", Tag: "streams", Summary: "Read the feed of all streams but histories, or follow it (text/event-stream).",
 		Roles: readers, Stream: true,
 		More: "A cursor can also be an event's position."}, readFeed)
 	add(a, route{Method: http.MethodGet, Path: "feed", ID: "readActivity", Tag: "streams", Summary: "Read all activity of the workspace, which is its feed and its histories, or watch it (text/event-stream).",

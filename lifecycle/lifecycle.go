@@ -29,6 +29,11 @@
 // effects are checked. If none of them can have happened, the entity returns to its previous status. Otherwise the
 // operation is resumed on any running node, with the same keys, or parked until a person resolves it ([Resolve]).
 //
+// What an action does without a journal is not known after a crash. Declare the action [Opaque], and its operation is parked then.
+// Without a declaration, the entity returns to its previous status although the action may have acted, and acts again when
+// the step is fired again; the history has the note outcomeUnknown. That is right only for an action that is [Idempotent] or
+// [Transactional]. (In package run, a crashed task runs again, and a task without a declaration counts as idempotent.)
+//
 // # Recovery
 //
 // If a process crashes, its claim stays until the lease expires. Then a janitor releases it: the standard janitor, or a
@@ -85,7 +90,8 @@ func MustParse[E any](config []byte) *Lifecycle[E] {
 func (l *Lifecycle[E]) Name() string { return l.inner.Name() }
 
 // Action sets the function that executes a step. It runs without an open transaction: it writes to the database
-// through [Act.WriteTx], and performs external side effects through [holdfast.Effect]. If the name is empty or f is nil,
+// through [Act.WriteTx], and performs external side effects through [holdfast.Effect]. Declare an action that has other side effects
+// as [Opaque] or [Idempotent]; the package documentation says what a crash means without a declaration. If the name is empty or f is nil,
 // [holdfast.Open] returns [holdfast.ErrValidation]; if the name is already used, [holdfast.ErrConflict].
 func (l *Lifecycle[E]) Action(name string, f func(context.Context, *Act[E]) error, o ...HandlerOption) *Lifecycle[E] {
 	return l.handle("action", name, f, o)

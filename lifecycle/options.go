@@ -14,7 +14,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/lifecycleengine"
 )
 
-// HandlerOption is an option of a handler.
+// HandlerOption is an option of a handler. The safety ([Idempotent], [Transactional], [Journaled], [Opaque]) is that of an action;
+// [WithRetry] and [SkipMissing] are for after-effects; [Timeout] is for all.
 type HandlerOption struct {
 	set  func(*lifecycleengine.Declared)
 	once string // the function of an option that a handler may have once, or ""
@@ -57,7 +58,8 @@ func delivery(set func(*lifecycleconfig.AfterEffect)) HandlerOption {
 	}}
 }
 
-// Idempotent declares that it is safe to run a handler again.
+// Idempotent declares that it is safe to run an action again. After a crash the entity returns to its previous status, unless an
+// effect was journaled, and the action runs again when the step is fired again.
 func Idempotent() HandlerOption { return safety(lifecycleconfig.Idempotent) }
 
 // Transactional declares that a handler writes only through [Act.WriteTx].
@@ -170,7 +172,7 @@ func Input(v any) FireOption {
 }
 
 // ExpectVersion makes the step fail with [holdfast.ErrConcurrency] unless the entity is at this
-// version.
+// version, which must not be negative.
 func ExpectVersion(version int64) FireOption {
 	return fireOption(func(o *lifecycleengine.FireOptions) { o.ExpectVersion = &version })
 }

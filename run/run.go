@@ -385,7 +385,8 @@ func (f commandOption) command(c *runengine.Command) { f(c) }
 
 func (a ActorOption) command(c *runengine.Command) { c.Actor = a.actor }
 
-// ExpectVersion makes a command fail with [holdfast.ErrConcurrency] unless the run is at this version.
+// ExpectVersion makes a command fail with [holdfast.ErrConcurrency] unless the run is at this version, which must not
+// be negative.
 func ExpectVersion(version int64) CommandOption {
 	return commandOption(func(c *runengine.Command) { c.Version = &version })
 }

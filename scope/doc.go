@@ -27,7 +27,7 @@
 //
 // In a store with other writers, Inc, Push, Patch, SetRecord, DeleteRecord and Delete are applied in the store. Changes
 // that wait at the same time are applied in one write, each with its own version. Atomic compares and swaps: it reads,
-// calls the function, and writes if the version is still the one that was read; otherwise it retries ([MaxAttempts]). Put
+// calls the function, and writes if the version is still the one that was read; otherwise it tries again, up to [MaxAttempts] attempts in total. Put
 // does the same without a function.
 // Callers in one process queue first, so a process never races with itself.
 //

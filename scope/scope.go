@@ -78,7 +78,7 @@ func (s Scope[T]) Get(ctx context.Context) (Snapshot[T], error) {
 // other writers are faster in every attempt, the error is [holdfast.ErrConcurrency]. Fields that T does not have stay
 // unchanged, and so does everything that f did not touch.
 //
-// A state is a JSON object of at most 1 MiB; otherwise the error is [holdfast.ErrPayloadTooLarge].
+// A state is a JSON object of at most 1 MiB: a larger one is [holdfast.ErrPayloadTooLarge].
 //
 // f may be slow and call other systems, but must not change the same scope: with the context that f gets, such a change
 // returns [holdfast.ErrReentrant]. That context ends when the budget is spent. A panic in f continues in the caller, as

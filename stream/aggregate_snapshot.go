@@ -90,8 +90,8 @@ func carried(t reflect.Type, seen map[reflect.Type]bool) error {
 		if t.NumMethod() > 0 {
 			return fault.New(fault.Validation, "a snapshot cannot restore %s, because JSON does not record its concrete type: use a concrete type, or give the enclosing type MarshalJSON and UnmarshalJSON", t)
 		}
-	case reflect.Func, reflect.Chan, reflect.UnsafePointer, reflect.Complex64, reflect.Complex128, reflect.Uintptr:
-		return fault.New(fault.Validation, "a snapshot cannot store %s, because JSON cannot represent it: remove it, or give the type MarshalJSON and UnmarshalJSON", t)
+	case reflect.Func, reflect.Chan, reflect.UnsafePointer, reflect.Complex64, reflect.Complex128:
+		return fault.New(fault.Validation, "a snapshot cannot store a value of type %s, because JSON cannot represent it: remove the field, or give the enclosing type MarshalJSON and UnmarshalJSON", t)
 	}
 	return nil
 }

@@ -57,7 +57,8 @@ func (s SnapshotOption) truncate(o *truncateOptions) { o.snapshot, o.given = s.s
 // ExpectVersion sets the version that the close covers: the version of the last event that the caller has read. If the
 // stream is at another version, the error is [holdfast.ErrConcurrency] with lastVersion: read the new events, make the
 // snapshot again and retry the close. A restart requires this option, because it would otherwise remove events that
-// were appended after its snapshot was made. Without the option, the other modes accept any version.
+// were appended after its snapshot was made. Without the option, the other modes accept any version. [Any], [None] and other
+// negative versions are [holdfast.ErrValidation].
 func ExpectVersion(version Version) CloseOption {
 	return closeOption(func(o *closeOptions) { o.Args.ExpectVersion = (*int64)(&version) })
 }

@@ -22,8 +22,8 @@ type FeedOptions struct {
 	Workspaces []string
 }
 
-// Feed returns the part that provides a workspace's feed: the events of all streams in one order, including events
-// from before the feed was switched on. Pass it to [holdfast.Open]. While [holdfast.Engine.Run] runs, on any number of
+// Feed returns the part that provides a workspace's feed: the events of all streams of the program, without histories, in one
+// order, including events from before the feed was switched on. Pass it to [holdfast.Open]. While [holdfast.Engine.Run] runs, on any number of
 // nodes, each committed event gets one position in the feed. [ReadFeed] and [FollowFeed] read it. The feed exists in the
 // workspaces that [FeedOptions] lists (without a list, in the default workspace), and in every workspace in which
 // [FollowFeed] or the HTTP API first reads it. Once it exists, it stays. An engine has one such part; a second one is

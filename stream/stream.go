@@ -24,7 +24,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/subjectkey"
 )
 
-// Version is the version of an event in its stream, counted from 0. As an expected version, it may
+// Version is the version of an event in its stream, counted from 0. As the version that [Append] expects, it may
 // also be [Any] or [None].
 type Version int64
 

@@ -138,8 +138,8 @@ func (v *Vault) Open(ctx context.Context, d holdfast.Doer, all []Event) error {
 }
 
 // Forget permanently deletes a subject's key, for all nodes, and reports whether there was one. The subject need not
-// exist. After the call, nothing can be appended for the subject. If the database's response is lost, Forget asks
-// again, and may then return false although this call deleted the key.
+// exist. After the call, nothing can be appended for the subject. If the database's response is lost, Forget tries
+// again, and may then return false even though this call deleted the key.
 func (v *Vault) Forget(ctx context.Context, d holdfast.Doer, subject string) (bool, error) {
 	return subjectkey.Forget(ctx, store.DoerOf(d), subject)
 }

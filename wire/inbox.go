@@ -10,7 +10,7 @@ type InboxItem struct {
 	Reason   string        `json:"reason" doc:"Why it is listed, in one sentence."`
 	Since    *Time         `json:"since"`
 	Owner    string        `json:"owner" doc:"Who or what is responsible, such as a requester, worker, node, handler or wallet; several requesters are separated by commas. Empty if unknown."`
-	Deadline *Time         `json:"deadline" doc:"When it ends without an action; null if it does not."`
+	Deadline *Time         `json:"deadline" doc:"When it ends without an action, or for overdueSignal the deadline that has passed; null if there is none."`
 	Action   InboxAction   `json:"action"`
 	Others   []InboxAction `json:"others" doc:"Alternatives to the action."`
 }

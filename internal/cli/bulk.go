@@ -15,8 +15,8 @@ type bulkCommand struct {
 	CancelRuns bulkCancelRuns `cmd:"" help:"Cancel runs."`
 	PauseRuns  bulkPauseRuns  `cmd:"" help:"Pause running runs."`
 	ResumeRuns bulkResumeRuns `cmd:"" help:"Resume paused runs."`
-	Unblock    bulkUnblock    `cmd:"" help:"Unblock streams of reactions."`
-	Skip       bulkSkip       `cmd:"" help:"Skip the events that fail in streams of reactions."`
+	Unblock    bulkUnblock    `cmd:"" help:"Unblock reactions on selected streams."`
+	Skip       bulkSkip       `cmd:"" help:"Skip the failed event on each selected stream of a reaction."`
 	Release    bulkRelease    `cmd:"" help:"Release leased operations whose effects have not begun."`
 	Resolve    bulkResolve    `cmd:"" help:"Resolve uncertain operations with one answer."`
 	Withdraw   bulkWithdraw   `cmd:"" help:"Withdraw operations that are due."`

@@ -68,7 +68,7 @@ type grammar struct {
 	Rates       ratesCommand       `cmd:"" help:"List what each node did in each minute, newest first."`
 	Bulk        bulkCommand        `cmd:"" help:"Act on many runs, streams of reactions or operations in the background: retry-runs, cancel-runs, pause-runs, resume-runs, unblock, skip, release, resolve, withdraw, list, show, members, cancel."`
 	Watch       watchCommand       `cmd:"" help:"Print what changes in a workspace, as it happens."`
-	Maintenance maintenanceCommand `cmd:"" help:"Run the background work of one node now."`
+	Maintenance maintenanceCommand `cmd:"" help:"Run the background work of a node now."`
 	Requests    requestsCommand    `cmd:"" help:"Inspect requests with an idempotency key: show, list."`
 	Audit       auditCommand       `cmd:"" help:"List administrative actions, newest first."`
 

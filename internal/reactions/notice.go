@@ -95,7 +95,7 @@ func (w *Worker) Notice(topics []string) []string {
 		case n.What == "blocked":
 			w.Log.Error("reaction blocked on a stream; unblock or reset the stream, or skip the event", "workspace", n.Workspace, "reaction", n.Reaction, "stream", n.Stream, "version", n.Version, "error", n.Error)
 		case n.Error != "":
-			w.Log.Error("reaction skipped a permanently failed event", "workspace", n.Workspace, "reaction", n.Reaction, "stream", n.Stream, "version", n.Version, "error", n.Error)
+			w.Log.Error("reaction skipped an event that failed permanently", "workspace", n.Workspace, "reaction", n.Reaction, "stream", n.Stream, "version", n.Version, "error", n.Error)
 		default:
 			w.Log.Info("reaction continues after a repair", "outcome", n.What, "workspace", n.Workspace, "reaction", n.Reaction, "stream", n.Stream)
 		}

@@ -56,7 +56,7 @@ type Options struct {
 	Lease        time.Duration `json:"lease"`
 	Priority     int           `json:"priority"`
 	Handler      string        `json:"handler,omitempty"`
-	FromNow      bool          `json:"fromNow"` // as given at the first registration
+	FromNow      bool          `json:"fromNow"` // as given when the selection was last changed
 	// Program is set when a program registered the reaction and serves it. It
 	// stays set until the reaction is registered with another selection.
 	Program bool `json:"program,omitempty"`

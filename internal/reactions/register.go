@@ -65,9 +65,9 @@ func register(ctx context.Context, e Engine, d Definition) (created bool, err er
 			return false, err
 		}
 	case len(old) == 1 && old[0].Same(&d):
-		d.Options.FromNow = old[0].Options.FromNow // applies only to the first registration
+		d.Options.FromNow = old[0].Options.FromNow // no stream is added, so it has no effect: keep the stored one
 		same := d.Options
-		same.Program = same.Program || old[0].Options.Program // the statement preserves it
+		same.Program = same.Program || old[0].Options.Program // update_options.sql never clears it, so its absence is no change
 		if old[0].Options == same {
 			return false, nil
 		}
@@ -121,7 +121,7 @@ func put(ctx context.Context, tx *store.Tx, d Definition) (created bool, err err
 	if err != nil {
 		return false, err
 	}
-	if _, err := fenceVerb.Do(ctx, tx, d.Name); err != nil { // keeps collectors of due notices away
+	if _, err := fenceVerb.Do(ctx, tx, d.Name); err != nil { // until the end of this transaction, no other transaction creates positions of the reaction
 		return false, err
 	}
 	old, err := listVerb.Do(ctx, tx, d.Name)
@@ -195,8 +195,9 @@ func retire(ctx context.Context, tx *store.Tx, d Definition) error {
 // page is the number of streams per statement.
 const page = 2000
 
-// start creates or advances the position of every stream that has events beyond
-// the reaction's due version.
+// start records which streams have events that the reaction does not know of yet: it raises the due version of their
+// positions, which is the last version that concerns the reaction, and creates missing positions. A new position starts at
+// the first stored event or, with skip, after the last one.
 func start(ctx context.Context, d store.Doer, def Definition, skip bool) error {
 	var pattern *regexp.Regexp
 	if def.Streams != "" {

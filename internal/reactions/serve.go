@@ -192,7 +192,7 @@ func (w *Worker) count(h *Handler, l *Lease, d *Delivery, done int64, failures i
 		what = "skipped"
 	}
 	if stop != nil {
-		w.Log.Warn("failed to record that a reaction failed permanently; retrying", "workspace", l.Workspace, "reaction", h.Name,
+		w.Log.Warn("failed to record that a reaction failed permanently; the event is handled again when the lease expires", "workspace", l.Workspace, "reaction", h.Name,
 			"stream", l.Stream, "epoch", l.Epoch, "version", version, "error", errors.Join(err, stop))
 		return
 	}

@@ -592,7 +592,7 @@ export interface InboxCounts {
 
 export interface InboxItem {
   action: InboxAction;
-  /** When it ends without an action; null if it does not. */
+  /** When it ends without an action, or for overdueSignal the deadline that has passed; null if there is none. */
   deadline: string | null;
   /** Unique within the kind. */
   id: string;
@@ -1826,7 +1826,7 @@ export class Api {
   closeStream(stream: string, body: CloseStream, options?: KeyOptions): Promise<ClosedStream>;
   /** Delete the events of a stream below a version. Repeating it changes nothing. */
   truncateStream(stream: string, body: TruncateStream, options?: KeyOptions): Promise<Stream>;
-  /** Search a stream, or the feed of all streams, for events. A page can be short or empty and still have a next page. */
+  /** Search a stream, or the feed of all streams but histories, for events. A page can be short or empty and still have a next page. */
   searchEvents(options?: CallOptions & {
     /** Search only this stream, which may be a history such as $entity/invoice/17. Without it, the feed of all streams is searched. */
     stream?: string;
@@ -1847,7 +1847,7 @@ export class Api {
     /** Position to continue from: the value of next in the previous page. */
     cursor?: string;
   }): AsyncGenerator<Event, void, undefined>;
-  /** One page: Search a stream, or the feed of all streams, for events. A page can be short or empty and still have a next page. */
+  /** One page: Search a stream, or the feed of all streams but histories, for events. A page can be short or empty and still have a next page. */
   searchEventsPage(options?: CallOptions & {
     /** Search only this stream, which may be a history such as $entity/invoice/17. Without it, the feed of all streams is searched. */
     stream?: string;
@@ -1868,14 +1868,14 @@ export class Api {
     /** Position to continue from: the value of next in the previous page. */
     cursor?: string;
   }): Promise<ListEvent>;
-  /** Read the feed of all streams. A cursor can also be an event's position. */
+  /** Read the feed of all streams but histories. A cursor can also be an event's position. */
   readFeed(options?: CallOptions & {
     /** Maximum number of elements. A page also ends after 8 MiB, so check next to find out whether there may be more elements. */
     limit?: number;
     /** Position to continue from: the value of next in the previous page. */
     cursor?: string;
   }): AsyncGenerator<Event, void, undefined>;
-  /** One page: Read the feed of all streams. A cursor can also be an event's position. */
+  /** One page: Read the feed of all streams but histories. A cursor can also be an event's position. */
   readFeedPage(options?: CallOptions & {
     /** Maximum number of elements. A page also ends after 8 MiB, so check next to find out whether there may be more elements. */
     limit?: number;
@@ -1975,7 +1975,7 @@ export class Api {
     /** svg (default), mermaid or layout. */
     format?: string;
   }): Promise<Diagram>;
-  /** Create an entity. Without an id and without a key, each call creates a new entity. */
+  /** Create an entity. Without an id and without a idempotency key, each call creates a new entity. */
   createEntity(lifecycle: string, body: NewEntity, options?: KeyOptions): Promise<Entity>;
   /** List a lifecycle's entities, in the order of their ids. With a filter, a page may have few items, or none, and still a next one. */
   listEntities(lifecycle: string, options?: CallOptions & {
@@ -2091,7 +2091,7 @@ export class Api {
   releaseClaim(token: string, body?: Release, options?: KeyOptions): Promise<Settled>;
   /** Journal an effect under a claim. Without a result or notDone, the call records the intent; otherwise it records the outcome. */
   journalEffect(token: string, body: EffectCall, options?: KeyOptions): Promise<JournaledEffect>;
-  /** List operations that have not ended, and operations with contradictions. */
+  /** List operations that have not ended, and operations with contradictions: effect calls by holders that had lost their lease. */
   listOperations(options?: CallOptions & {
     /** List only operations in this state: held, due, uncertain, contradicted or lost. */
     state?: string;
@@ -2102,7 +2102,7 @@ export class Api {
     /** Position to continue from: the value of next in the previous page. */
     cursor?: string;
   }): AsyncGenerator<Operation, void, undefined>;
-  /** One page: List operations that have not ended, and operations with contradictions. */
+  /** One page: List operations that have not ended, and operations with contradictions: effect calls by holders that had lost their lease. */
   listOperationsPage(options?: CallOptions & {
     /** List only operations in this state: held, due, uncertain, contradicted or lost. */
     state?: string;
@@ -2117,7 +2117,7 @@ export class Api {
   resolveOperation(id: string, body: Resolve, options?: KeyOptions): Promise<Resolved>;
   /** Show an operation, even if it has ended. An ended operation of an entity is found by its effects and in the history of the entity. If it has no effects and its history is no longer retained, the response is NOT_FOUND. */
   getOperation(id: string, options?: CallOptions): Promise<Operation>;
-  /** Release a leased operation: its holder can write nothing more. An operation of a lifecycle ends, even if it is due and has no holder; a step of a run is due again. If an effect may have happened, the response is EFFECT_UNRESOLVED. */
+  /** Release a leased operation: its holder can write nothing more. Releasing an operation of a lifecycle ends it, even if it is due and has no holder. A released step of a run becomes due again. If an effect may have happened, the response is EFFECT_UNRESOLVED. */
   releaseOperation(id: string, body?: ReleaseOperation, options?: KeyOptions): Promise<Resolved>;
   /** Withdraw an operation that is due and not leased. If one of its effects may have happened, the operation becomes uncertain and must be resolved. */
   withdrawOperation(id: string, body?: Withdraw, options?: KeyOptions): Promise<Resolved>;
@@ -2606,7 +2606,7 @@ export class Api {
     /** Only these kinds, separated by commas. */
     kind?: string;
   }): Promise<InboxCounts>;
-  /** Run the background work of one node now. The node releases expired leases, deletes what retention permits, and continues runs whose timers are due. */
+  /** Run the background work of the node that receives the request. The node releases expired leases, deletes what retention permits, and continues runs whose timers are due. */
   runMaintenance(options?: KeyOptions): Promise<Maintained>;
   /** List the workspace's administrative actions, newest first. */
   listAudit(options?: CallOptions & {

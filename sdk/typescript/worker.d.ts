@@ -66,7 +66,7 @@ export interface WorkerOptions {
 /** Claims tasks of handlers and executes them. */
 export class Worker {
   constructor(client: Client, options: WorkerOptions);
-  /** Works until stop is called or the process receives one of the signals; tasks in execution end first. */
+  /** Works until stop is called or the process receives one of the signals; running tasks end first. */
   run(options?: { signals?: string[] }): Promise<void>;
   /** Stops claiming tasks. */
   stop(): void;

@@ -590,7 +590,7 @@ export interface InboxCounts {
 
 export interface InboxItem {
   action: InboxAction;
-  /** When it ends without an action; null if it does not. */
+  /** When it ends without an action, or for overdueSignal the deadline that has passed; null if there is none. */
   deadline: string | null;
   /** Unique within the kind. */
   id: string;

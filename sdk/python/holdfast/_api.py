@@ -47,19 +47,19 @@ class Api:
         return self._send("POST", ["streams", stream, "truncate"], body=body, key=idempotency_key, repeat="key")
 
     def search_events(self, *, stream: str | None = None, name: str | None = None, correlation: str | None = None, actor: str | None = None, since: str | datetime | None = None, until: str | datetime | None = None, backward: bool | None = None, limit: int | None = None, cursor: str | None = None) -> Iterator[t.Event]:
-        """Search a stream, or the feed of all streams, for events. A page can be short or empty and still have a next page."""
+        """Search a stream, or the feed of all streams but histories, for events. A page can be short or empty and still have a next page."""
         return self._pages(lambda at: self.search_events_page(stream=stream, name=name, correlation=correlation, actor=actor, since=since, until=until, backward=backward, limit=limit, cursor=at), cursor)
 
     def search_events_page(self, *, stream: str | None = None, name: str | None = None, correlation: str | None = None, actor: str | None = None, since: str | datetime | None = None, until: str | datetime | None = None, backward: bool | None = None, limit: int | None = None, cursor: str | None = None) -> t.ListEvent:
-        """One page: Search a stream, or the feed of all streams, for events. A page can be short or empty and still have a next page."""
+        """One page: Search a stream, or the feed of all streams but histories, for events. A page can be short or empty and still have a next page."""
         return self._send("GET", ["events", "search"], query={"stream": stream, "name": name, "correlation": correlation, "actor": actor, "since": since, "until": until, "backward": backward, "limit": limit, "cursor": cursor}, repeat="read")
 
     def read_feed(self, *, limit: int | None = None, cursor: str | None = None) -> Iterator[t.Event]:
-        """Read the feed of all streams. A cursor can also be an event's position."""
+        """Read the feed of all streams but histories. A cursor can also be an event's position."""
         return self._pages(lambda at: self.read_feed_page(limit=limit, cursor=at), cursor)
 
     def read_feed_page(self, *, limit: int | None = None, cursor: str | None = None) -> t.ListEvent:
-        """One page: Read the feed of all streams. A cursor can also be an event's position."""
+        """One page: Read the feed of all streams but histories. A cursor can also be an event's position."""
         return self._send("GET", ["events"], query={"limit": limit, "cursor": cursor}, repeat="read")
 
     def read_activity(self, *, limit: int | None = None, cursor: str | None = None) -> Iterator[t.Event]:
@@ -147,7 +147,7 @@ class Api:
         return self._send("GET", ["lifecycles", lifecycle, "diagram"], query={"format": format}, repeat="read")
 
     def create_entity(self, lifecycle: str, body: t.NewEntity, *, idempotency_key: str | None = None) -> t.Entity:
-        """Create an entity. Without an id and without a key, each call creates a new entity."""
+        """Create an entity. Without an id and without a idempotency key, each call creates a new entity."""
         return self._send("POST", ["lifecycles", lifecycle, "entities"], body=body, key=idempotency_key, repeat="key")
 
     def list_entities(self, lifecycle: str, *, status: str | None = None, since: str | datetime | None = None, until: str | datetime | None = None, updated_since: str | datetime | None = None, updated_until: str | datetime | None = None, limit: int | None = None, cursor: str | None = None) -> Iterator[t.Entity]:
@@ -219,11 +219,11 @@ class Api:
         return self._send("POST", ["claims", token, "effects"], body=body, key=idempotency_key, repeat="key")
 
     def list_operations(self, *, state: str | None = None, handler: str | None = None, limit: int | None = None, cursor: str | None = None) -> Iterator[t.Operation]:
-        """List operations that have not ended, and operations with contradictions."""
+        """List operations that have not ended, and operations with contradictions: effect calls by holders that had lost their lease."""
         return self._pages(lambda at: self.list_operations_page(state=state, handler=handler, limit=limit, cursor=at), cursor)
 
     def list_operations_page(self, *, state: str | None = None, handler: str | None = None, limit: int | None = None, cursor: str | None = None) -> t.ListOperation:
-        """One page: List operations that have not ended, and operations with contradictions."""
+        """One page: List operations that have not ended, and operations with contradictions: effect calls by holders that had lost their lease."""
         return self._send("GET", ["operations"], query={"state": state, "handler": handler, "limit": limit, "cursor": cursor}, repeat="read")
 
     def resolve_operation(self, id: str, body: t.Resolve, *, idempotency_key: str | None = None) -> t.Resolved:
@@ -235,7 +235,7 @@ class Api:
         return self._send("GET", ["operations", id], repeat="read")
 
     def release_operation(self, id: str, body: t.ReleaseOperation | None = None, *, idempotency_key: str | None = None) -> t.Resolved:
-        """Release a leased operation: its holder can write nothing more. An operation of a lifecycle ends, even if it is due and has no holder; a step of a run is due again. If an effect may have happened, the response is EFFECT_UNRESOLVED."""
+        """Release a leased operation: its holder can write nothing more. Releasing an operation of a lifecycle ends it, even if it is due and has no holder. A released step of a run becomes due again. If an effect may have happened, the response is EFFECT_UNRESOLVED."""
         return self._send("POST", ["operations", id, "release"], body=body, optional=True, key=idempotency_key, repeat="key")
 
     def withdraw_operation(self, id: str, body: t.Withdraw | None = None, *, idempotency_key: str | None = None) -> t.Resolved:
@@ -611,7 +611,7 @@ class Api:
         return self._send("GET", ["inbox", "counts"], query={"kind": kind}, repeat="read")
 
     def run_maintenance(self, *, idempotency_key: str | None = None) -> t.Maintained:
-        """Run the background work of one node now. The node releases expired leases, deletes what retention permits, and continues runs whose timers are due."""
+        """Run the background work of the node that receives the request. The node releases expired leases, deletes what retention permits, and continues runs whose timers are due."""
         return self._send("POST", ["maintenance"], key=idempotency_key, repeat="key")
 
     def list_audit(self, *, actor: str | None = None, action: str | None = None, subject: str | None = None, since: str | datetime | None = None, until: str | datetime | None = None, limit: int | None = None, cursor: str | None = None) -> Iterator[t.AuditEntry]:

@@ -665,7 +665,7 @@ class InboxCounts(TypedDict):
 
 class InboxItem(TypedDict):
     action: InboxAction
-    # When it ends without an action; null if it does not.
+    # When it ends without an action, or for overdueSignal the deadline that has passed; null if there is none.
     deadline: Union[str, None]
     # Unique within the kind.
     id: str

@@ -176,7 +176,7 @@ class Worker:
         self._stop.set()
 
     def run(self, signals: Sequence[int] = (signal.SIGTERM, signal.SIGINT)) -> None:
-        """Works until stop is called or the process receives one of the signals; tasks in execution end first.
+        """Works until stop is called or the process receives one of the signals; running tasks end first.
 
         Signals need the main thread; in another one, they are ignored.
         """

@@ -17,6 +17,6 @@ export function bulk(kind: "release" | "withdraw" | "resolve", ids?: string[], d
     return;
   }
   startBulk({ title: kind === "release" ? "Release held operations" : "Withdraw due operations", label: kind === "release" ? "Release" : "Withdraw", danger: true, done,
-    body: kind === "release" ? "Their holders can write nothing more. An operation whose effect may have happened is refused." : "Their entities return to the status in which the step was fired.",
+    body: kind === "release" ? "Their holders can write nothing more. An operation is not released if one of its effects happened or may have happened." : "Their entities return to the status in which the step was fired.",
     fields: [...scope, { name: "reason", label: "Reason", help: "The audit log keeps it." }], make: v => ({ action: `operation.${kind}`, ...of(v), reason: v.reason }) });
 }
