@@ -142,7 +142,7 @@ func (o options) arguments() []string {
 
 // slow lists the packages with the longest tests. Those that mostly wait come first, so that
 // other packages can use the processors meanwhile.
-var slow = []string{"./internal/chaos", "./httpapi", "./web", "./internal/interop", "./internal/reactions", "./internal/lifecycleengine", "./lifecycle", "./internal/storetest", "./postgres", "./scope", "./run", "./internal/cli", "./internal/feed"}
+var slow = []string{"./internal/chaos", "./httpapi", "./web", "./internal/interop", "./internal/reactions", "./internal/lifecycleengine", "./lifecycle", "./internal/storetest", "./postgres", "./scope", "./run", "./internal/cli", "./s3", "./sqlite", "./stream", "./holdfasttest", "./sdk", "./internal/feed"}
 
 // inOrder returns the packages that have tests, with the slow ones first. Started last, they would run alone at
 // the end.
