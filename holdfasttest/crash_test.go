@@ -158,6 +158,7 @@ const plantedVar = "HOLDFAST_TEST_PLANTED" // set in the process that runs the b
 // each database that it runs it on, and that the command it prints replays the
 // very same failure. Both run in processes of their own, because they fail.
 func TestCrashFindsPlantedBugs(t *testing.T) {
+	testlevel.OneGoroutine(t)
 	for name, p := range planted {
 		t.Run(name, func(t *testing.T) {
 			if os.Getenv(plantedVar) != "" {

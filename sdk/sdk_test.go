@@ -139,6 +139,7 @@ func printed(t *testing.T, cmd *exec.Cmd) string {
 
 // TestQuickstarts verifies that the programs in the READMEs print what is shown there.
 func TestQuickstarts(t *testing.T) {
+	testlevel.OneGoroutine(t)
 	t.Parallel()
 	each(t, func(t *testing.T, l language) {
 		text, err := os.ReadFile(filepath.Join(l.folder, "README.md"))
@@ -186,6 +187,7 @@ var keyHeader = regexp.MustCompile(`(?i)\nidempotency-key: *(\S+)`)
 // TestClients verifies the clients: errors, conditions, pages and event streams; that a call whose response is lost is sent again
 // with its key and takes effect once; and that a stream that breaks is continued after the last event.
 func TestClients(t *testing.T) {
+	testlevel.OneGoroutine(t)
 	t.Parallel()
 	each(t, func(t *testing.T, l language) {
 		url := serve(t)

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/testlevel"
 	"github.com/holdfast-go/holdfast/webhook"
 )
 
@@ -22,6 +23,7 @@ type message struct {
 
 // TestWebhooks verifies that the SDKs accept the signatures of package webhook, and refuse others.
 func TestWebhooks(t *testing.T) {
+	testlevel.OneGoroutine(t)
 	t.Parallel()
 	secret, other := webhook.NewSecret(), webhook.NewSecret()
 	body := []byte(`{"type":"paid","data":{"name":"ä"}}`)

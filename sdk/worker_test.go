@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/client"
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/testkit"
+	"github.com/holdfast-go/holdfast/internal/testlevel"
 	"github.com/holdfast-go/holdfast/wire"
 )
 
@@ -167,6 +168,7 @@ func (s *shop) done(id string, wait func() (wire.Fired, error)) map[string]int {
 // TestWorkers verifies the workers: a worker that is killed in the middle of a step is replaced by another one, and the card is
 // charged once; each kind of error is reported as such; and SIGTERM lets the task in execution end.
 func TestWorkers(t *testing.T) {
+	testlevel.OneGoroutine(t)
 	t.Parallel()
 	each(t, func(t *testing.T, l language) {
 		s := openShop(t, l)

@@ -124,8 +124,8 @@ func Share(n int) int {
 	return n
 }
 
-// OneGoroutine skips the test at level [Test] with the race detector, which can find nothing in it: it has one goroutine, or
-// it reads files. Without the race detector it runs at every level. It is not for a test of [Databases], which needs both runs.
+// OneGoroutine skips the test at level [Test] with the race detector, which can find nothing in it: it has one goroutine,
+// it reads files, or what it tests is in other processes, which are built without the detector. Without the race detector it runs at every level. It is not for a test of [Databases], which needs both runs.
 func OneGoroutine(t testing.TB) {
 	t.Helper()
 	if raced && Current() == Test {

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/testlevel"
 )
 
 var seen = Env{
@@ -260,6 +261,7 @@ func TestEvalRefuses(t *testing.T) {
 
 // TestHostile verifies that expressions that do too much work end with an error.
 func TestHostile(t *testing.T) {
+	testlevel.OneGoroutine(t)
 	large := Env{Input: json.RawMessage(`{"s":"` + strings.Repeat("a", 1<<19) + `","l":[` + strings.Repeat("1,", 1<<18) + `1]}`)}
 	for _, text := range []string{
 		"1..100000000", "-9223372036854775807..9223372036854775807", "0..9223372036854775807",
