@@ -98,12 +98,14 @@ func (s *adapter) terminate(pid uint32, age time.Duration) {
 	}
 }
 
-// firstPause is the pause after the first failed termination. orphanLimit is how long a termination is
-// retried: by then, the server itself has ended the orphan's transaction
+// firstPause is the pause after the first failed termination. leastTermination is the time that a termination has at least:
+// with a short call timeout, each attempt would begin anew just before a busy server has accepted the connection.
+// orphanLimit is how long a termination is retried: by then, the server itself has ended the orphan's transaction
 // (idle_in_transaction_session_timeout).
 const (
-	firstPause  = 50 * time.Millisecond
-	orphanLimit = time.Minute
+	firstPause       = 50 * time.Millisecond
+	leastTermination = 5 * time.Second
+	orphanLimit      = time.Minute
 )
 
 // orphan is a server session whose client is gone.
@@ -120,7 +122,7 @@ func (s *adapter) terminateAll() {
 		s.orphans.Lock()
 		all := slices.Clone(s.orphans.all)
 		s.orphans.Unlock()
-		err := s.bounded(context.Background(), s.callTimeout, func(ctx context.Context) error { return s.terminateThrough(ctx, all) })
+		err := s.bounded(context.Background(), max(s.callTimeout, leastTermination), func(ctx context.Context) error { return s.terminateThrough(ctx, all) })
 		if err != nil && clock.Since(all[0].at) < orphanLimit && clock.Wait(s.closing, pause) == nil {
 			pause = min(2*pause, time.Second) // a server that is busy with new connections may take a while
 			continue

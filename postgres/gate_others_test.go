@@ -15,6 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/idempotency"
 	"github.com/holdfast-go/holdfast/internal/keys"
 	"github.com/holdfast-go/holdfast/internal/remotehandler"
+	"github.com/holdfast-go/holdfast/internal/retention"
 	"github.com/holdfast-go/holdfast/internal/scopestore"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/wallets"
@@ -354,6 +355,9 @@ func adminScene(t *testing.T, ctx context.Context, e *holdfast.Engine) map[strin
 			return nil, claimtoken.Put(ctx, engine.Of(e), "t", claimtoken.Claim{Lifecycle: "l", Entity: "e", Operation: "o", Epoch: 1, Requester: "r"})
 		},
 		"prune tokens": func(ctx context.Context, e *holdfast.Engine) (any, error) { return claimtoken.Prune(ctx, engine.Of(e)) },
+		"decide the retention": func(ctx context.Context, e *holdfast.Engine) (any, error) {
+			return retention.ByDefault(ctx, engine.Of(e))
+		},
 	}
 	s.must(all["put"])
 	s.must(all["put a token"])

@@ -59,8 +59,8 @@ var planned = []struct{ name, args string }{
 	{"runs.list", `0, 'w', '', '', '', '', 'run_', 'run_15', 100, 100, 0, 0, 0, 0`}, // a page in the middle
 	{"runs.list", `0, 'w', 'CANCELLED', '', '', 'none', 'run_', 'run~', 100, 100, 0, 0, 0, 0`},
 	{"runs.list", `0, 'w', '', 'other@1', 's', '', 'run_', 'run~', 100, 100, 1, 2, 1, 2`},
-	{"runs.list_by_key", `0, 'w', 'key15', 'key16', 11`},
-	{"runs.list_by_key", `0, 'w', 'key15000', 'key15001', 11`}, // few match: it does not read on to the end
+	{"runs.list_by_key", `0, 'w', 'key15', 'key16', 1000, 11`},
+	{"runs.list_by_key", `0, 'w', 'key15000', 'key15001', 1000, 11`}, // few match: it does not read on to the end
 	{"runs.list_pending_approvals", `0, 'w', '', '', 0, 'pending', 100`},
 	{"runs.list_approvals", `0, 'w', '', '', 0, '~', '', 100, 100`},
 	{"runs.list_approvals", `0, 'w', 'run_15', '', 0, '~', 'expired', 100, 100`}, // none match: it does not read on to the end
@@ -68,7 +68,7 @@ var planned = []struct{ name, args string }{
 	{"runs.list_run_approvals", `0, 'w', 'run_10050', '', 0, '', 100`},
 	{"runs.list_uncertain", `0, 'w', '', '', 100`},
 	{"runs.list_prunable", `0, '', 100`},
-	{"runs.delete", one + `, '{run_7}'`},
+	{"runs.delete", one + `, '{run_7}', '{expired_7}', '{0}'`},
 	{"runs.start", one + `, '{run_new}', '{d@1}', '{fresh}', '{1}', '{me}', '{30000}', ARRAY['` + aStart + `'], '{0}', '{NULL}'`},
 	{"runs.start_at_step", one + `, '{run_new}', '{me}', '{30000}', '{RUNNING}', '{"{}"}', '{"{}"}', '{n}', '{1}', '{1}', '{task}', '{h}', '{1}', '{1000}', '{""}', '{hold}', '{1}', '{NULL}', '{created}', '{"{}"}', '{stepStarted}', '{"{}"}', '{d@1}', '{fresh}', '{1}', '{0}', '{NULL}'`},
 	{"runs.finish_step", one + `, '{run_10050}', '{me}', '{30000}', '{RUNNING}', '{NULL}', '{"{}"}', '{n}', '{1}', '{2}', '{task}', '{h}', '{1}', '{1000}', '{""}', '{hold}', '{1}', '{NULL}', '{stepCompleted}', '{"{}"}', '{stepStarted}', '{"{}"}', '{1}', '{s}', '{1}', '{1}', '{1}', '{n}', '{NULL}', '{0}', '{NULL}', '{0}', '{NULL}'`},
