@@ -71,7 +71,8 @@ func TestMoreOfOurs(t *testing.T) {
 			t.Errorf("%s is missing", name)
 		}
 	}
-	if slices.Contains(tests, t.Name()) || !slices.Equal(packages[:len(slow)], slow) {
+	first := slices.DeleteFunc(slices.Clone(slow), func(p string) bool { return !slices.Contains(packages, p) })
+	if slices.Contains(tests, t.Name()) || len(first) < 10 || !slices.Equal(packages[:len(first)], first) {
 		t.Errorf("got packages %q", packages)
 	}
 }
