@@ -14,6 +14,7 @@
 package retention
 
 import (
+	"cmp"
 	"context"
 	"encoding/hex"
 	"sync"
@@ -28,8 +29,8 @@ import (
 // applied, so it must outlive every such question.
 const Shortest = time.Hour
 
-// page is how many events one sweep reads per shard.
-const page = 2000
+// defaultPage is how many events one sweep reads per shard.
+const defaultPage = 2000
 
 type pageArgs struct {
 	after  string `arg:"after"`
@@ -57,6 +58,8 @@ var (
 type Pruner struct {
 	// Retention is the minimum retention of histories.
 	Retention time.Duration
+	// Page is how many events one sweep reads per shard; 0 means 2,000.
+	Page int
 
 	mu    sync.Mutex
 	after map[int16]string // end of the last page of a shard
@@ -77,6 +80,7 @@ func (p *Pruner) Sweep(ctx context.Context, d store.Doer) (removed int, more boo
 }
 
 func (p *Pruner) sweep(ctx context.Context, d store.Doer, shard int16, before string) (n int, full bool, err error) {
+	page := cmp.Or(p.Page, defaultPage)
 	at, a := store.Partition{Shard: shard}, pageArgs{p.from(shard), before, page}
 	s, err := pageVerb.DoAt(ctx, d, at, a)
 	if err != nil {

@@ -206,3 +206,25 @@ func TestASlowClockShortensNoHistory(t *testing.T) {
 		t.Errorf("deleted %d recent events, error %v, want 0", n, err)
 	}
 }
+
+// TestASweepThatDeletesNothingRests verifies that a full page is a reason to continue at once only if something on it was
+// deleted: events that must stay are read again in each pass.
+func TestASweepThatDeletesNothingRests(t *testing.T) {
+	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+		for _, id := range []string{"a", "b", "c", "d"} {
+			create(t, hf, id)
+		}
+		move(t, hf, "d", 4)
+		holdfasttest.Advance(t, hf, 2*time.Hour)
+		p := retention.Pruner{Retention: time.Hour, Page: 3}
+		for i, want := range []struct {
+			n    int
+			more bool
+		}{{0, false}, {3, true}, {1, false}} { // a, b, c; three of d; the one before its last
+			n, more, err := p.Sweep(t.Context(), engine.Of(hf))
+			if err != nil || n != want.n || more != want.more {
+				t.Errorf("sweep %d: deleted %d, more %t, error %v, want %d and %t", i, n, more, err, want.n, want.more)
+			}
+		}
+	})
+}
