@@ -872,12 +872,12 @@ func (c *Client) GetRequest(ctx context.Context, key string, o ...Option) (wire.
 }
 
 // GetOverview counts what the workspace has, by capability and state. Counts of what has not
-// ended are exact, others up to 10,000.
+// ended are exact, others up to 5,000.
 func (c *Client) GetOverview(ctx context.Context, o ...Option) (wire.Overview, error) {
 	return do[wire.Overview](ctx, c, newRequest(http.MethodGet, nil, "overview"), o)
 }
 
-// CountEntities counts the entities of a lifecycle by status. Counts are exact up to 10,000.
+// CountEntities counts the entities of a lifecycle by status. Counts are exact up to 5,000.
 // Rows of your own tables are not counted.
 func (c *Client) CountEntities(ctx context.Context, lifecycle string, o ...Option) (wire.Tally, error) {
 	return do[wire.Tally](ctx, c, newRequest(http.MethodGet, nil, "lifecycles", lifecycle, "counts"), o)

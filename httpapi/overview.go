@@ -16,9 +16,9 @@ import (
 
 func (a *API) overviewRoutes() {
 	add(a, route{Method: http.MethodGet, Path: "overview", ID: "getOverview", Tag: "visibility", Summary: "Count what the workspace has, by capability and state.", Roles: readers,
-		More: "Counts of what has not ended are exact, others up to 10,000."}, getOverview)
+		More: "Counts of what has not ended are exact, others up to 5,000."}, getOverview)
 	add(a, route{Method: http.MethodGet, Path: "lifecycles/{name}/counts", ID: "countEntities", Tag: "visibility", Summary: "Count the entities of a lifecycle by status.", Roles: readers,
-		More: "Counts are exact up to 10,000. Rows of your own tables are not counted."}, countEntities)
+		More: "Counts are exact up to 5,000. Rows of your own tables are not counted."}, countEntities)
 	add(a, route{Method: http.MethodGet, Path: "nodes", ID: "listNodes", Tag: "visibility", Summary: "List the nodes that run on the database.", Roles: readers}, listNodes)
 	add(a, route{Method: http.MethodGet, Path: "rates", ID: "listRates", Tag: "visibility", Summary: "List the activity of each node per minute, oldest first.", Roles: readers, Filter: "RateFilter"}, listRates)
 }

@@ -100,10 +100,10 @@ type Rate struct {
 // Tally is a count by status, lifecycle or kind.
 type Tally struct {
 	Counts map[string]int64 `json:"counts"`
-	Capped bool             `json:"capped" doc:"True if there are more than 10,000; only the first 10,001 are counted."`
+	Capped bool             `json:"capped" doc:"True if there are more than 5,000; only the first 5,001 are counted."`
 }
 
-// Overview counts what a workspace has. Counts of what has not ended are exact, others up to 10,000.
+// Overview counts what a workspace has. Counts of what has not ended are exact, others up to 5,000.
 type Overview struct {
 	Operations     map[string]int64 `json:"operations" doc:"Operations that have not ended, by state."`
 	Entities       Tally            `json:"entities" doc:"Entities, by lifecycle."`

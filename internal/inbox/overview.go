@@ -7,7 +7,7 @@ import (
 )
 
 // CountCap is up to how many rows counts are exact where what has ended counts too.
-const CountCap = 10_000
+const CountCap = 5_000
 
 // Tally is a count by name. Capped means that there are more than [CountCap], and that only one more than these was counted.
 type Tally struct {

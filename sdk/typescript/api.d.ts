@@ -1650,7 +1650,7 @@ export interface StreamStatistics {
 }
 
 export interface Tally {
-  /** True if there are more than 10,000; only the first 10,001 are counted. */
+  /** True if there are more than 5,000; only the first 5,001 are counted. */
   capped: boolean;
   counts: Record<string, number>;
 }
@@ -2662,9 +2662,9 @@ export class Api {
   }): Promise<ListStoredRequest>;
   /** Show the requests that were made with an idempotency key, and the responses that their callers got. Equal keys on different routes are different requests. */
   getRequest(key: string, options?: CallOptions): Promise<StoredRequests>;
-  /** Count what the workspace has, by capability and state. Counts of what has not ended are exact, others up to 10,000. */
+  /** Count what the workspace has, by capability and state. Counts of what has not ended are exact, others up to 5,000. */
   getOverview(options?: CallOptions): Promise<Overview>;
-  /** Count the entities of a lifecycle by status. Counts are exact up to 10,000. Rows of your own tables are not counted. */
+  /** Count the entities of a lifecycle by status. Counts are exact up to 5,000. Rows of your own tables are not counted. */
   countEntities(lifecycle: string, options?: CallOptions): Promise<Tally>;
   /** List the nodes that run on the database. */
   listNodes(options?: CallOptions & {

@@ -1648,7 +1648,7 @@ export interface StreamStatistics {
 }
 
 export interface Tally {
-  /** True if there are more than 10,000; only the first 10,001 are counted. */
+  /** True if there are more than 5,000; only the first 5,001 are counted. */
   capped: boolean;
   counts: Record<string, number>;
 }

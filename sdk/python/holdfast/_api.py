@@ -635,11 +635,11 @@ class Api:
         return self._send("GET", ["requests", key], repeat="read")
 
     def get_overview(self) -> t.Overview:
-        """Count what the workspace has, by capability and state. Counts of what has not ended are exact, others up to 10,000."""
+        """Count what the workspace has, by capability and state. Counts of what has not ended are exact, others up to 5,000."""
         return self._send("GET", ["overview"], repeat="read")
 
     def count_entities(self, lifecycle: str) -> t.Tally:
-        """Count the entities of a lifecycle by status. Counts are exact up to 10,000. Rows of your own tables are not counted."""
+        """Count the entities of a lifecycle by status. Counts are exact up to 5,000. Rows of your own tables are not counted."""
         return self._send("GET", ["lifecycles", lifecycle, "counts"], repeat="read")
 
     def list_nodes(self, *, limit: int | None = None, cursor: str | None = None) -> Iterator[t.Node]:

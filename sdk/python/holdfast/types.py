@@ -1813,7 +1813,7 @@ class StreamStatistics(_StreamStatistics, total=False):
 
 
 class Tally(TypedDict):
-    # True if there are more than 10,000; only the first 10,001 are counted.
+    # True if there are more than 5,000; only the first 5,001 are counted.
     capped: bool
     counts: Dict[str, int]
 

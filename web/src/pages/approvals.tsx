@@ -37,7 +37,7 @@ export function Approvals() {
     {run && <span class="row">Run <Id id={run} href={to.run(run)} /><a class="button quiet icon-only" href="/approvals" aria-label="Approvals of all runs"><Icon name="x" /></a></span>}
     <span class="grow" /><Menu label="More" entries={[curlEntry("GET", "/approvals" + query({ status: status === "all" ? "" : status }))]} /></>}
     list={<Table label="Approvals" rows={rows} id={a => a.id} href={a => to.approval(a.id)} current={id}
-      empty={status === "pending" ? <Empty title="No decision is pending" command={`holdfast runs approvals --url ${location.origin}`}>When a run reaches a step of the type approval, its question appears here.</Empty> : <Empty title={`No approval is ${status}`}>Approvals are kept as long as their runs.</Empty>}
+      empty={status === "pending" ? <Empty title="No decision is pending" command={`holdfast runs approvals`}>When a run reaches a step of the type approval, its question appears here.</Empty> : <Empty title={`No approval is ${status}`}>Approvals are kept as long as their runs.</Empty>}
       columns={[
         { title: "Prompt", cell: a => a.prompt || <span class="muted">no prompt</span> }, { title: "Status", cell: a => <State of={a.status} /> }, { title: "For", cell: a => a.requesters.join(", ") || <span class="muted">anyone</span>, wide: true },
         { title: "Run", cell: a => <Id id={a.runId} href={to.run(a.runId)} />, wide: true },

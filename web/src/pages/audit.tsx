@@ -25,7 +25,7 @@ export function Audit() {
   const rows = usePages<AuditEntry>("/audit" + query(f));
   const found = id === undefined ? undefined : rows.value.value?.find(e => e.id === id);
   const clear = () => setParams({ actor: "", action: "", subject: "", since: "", until: "", range: "" });
-  return <Split bar={<><h1>Audit log</h1><Search name="action" label="Action, such as key.create" /><Search name="actor" label="Actor" /><Search name="subject" label="Subject, such as handler/mail" /><Range />{id === undefined && <><DateFilter name="since" label="From" /><DateFilter name="until" label="Until" /></>}
+  return <Split bar={<><h1>Audit log</h1><Search name="action" label="Action" hint="Such as key.create" /><Search name="actor" label="Actor" /><Search name="subject" label="Subject" hint="Such as handler/mail" /><Range />{id === undefined && <><DateFilter name="since" label="From" /><DateFilter name="until" label="Until" /></>}
       {filtered && <Button class="quiet" onClick={clear}>Clear</Button>}<span class="grow" /><Button icon="refresh" onClick={rows.reload}>Reload</Button>
       <a class="button" download="audit.ndjson" href={"/api/v1/audit" + query({ ...f, format: "ndjson" })}><Icon name="down" />Export</a><Menu label="More" entries={[curlEntry("GET", "/audit" + query(f)), { ...curlEntry("GET", "/audit" + query({ ...f, format: "ndjson" })), label: "Copy the export as curl" }]} /></>}
     list={<Table label="Audit log" rows={rows} id={e => e.id} href={page} current={id}

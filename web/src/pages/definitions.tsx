@@ -25,7 +25,7 @@ export function Definitions() {
   return <Split bar={<><h1>Definitions</h1><Shown rows={rows} one="definition" /><Search name="name" label="Name" /><span class="grow" /><a class="button" href="/runs">Runs</a>
     <Act method="POST" path="/workflow-definitions" icon="plus" onClick={() => setParams({ new: "1" })}>Store a definition</Act><Menu label="More" entries={[curlEntry("GET", "/workflow-definitions")]} /></>}
     list={<Table label="Definitions" rows={rows} id={d => d.id} href={d => to.definition(d.id)} current={id ?? (editing ? "" : undefined)}
-      empty={<Empty title={name ? "No definition has this name" : "No definitions"} command={`holdfast runs define chase.yaml --url ${location.origin}`}>A definition has a name, a version and steps, and never changes. Programs store theirs when they start; others are stored with this command or the button above.</Empty>}
+      empty={<Empty title={name ? "No definition has this name" : "No definitions"} command={`holdfast runs define chase.yaml`}>A definition has a name, a version and steps, and never changes. Programs store theirs when they start; others are stored with this command or the button above.</Empty>}
       columns={[{ title: "Definition", cell: d => d.id }, { title: "Order", class: "rest", cell: d => <span class="muted">{d.steps.map((s: any) => s.name).join(" → ")}</span>, wide: true }, { title: "Steps", num: true, cell: d => d.steps.length }, { title: "Stored", cell: d => <Time at={d.createdAt} /> }]} />}
     beside={editing ? <Store from={all?.find(d => d.id === id)} /> : id ? <DefinitionDetail key={id} id={id} all={all ?? []} /> : undefined} />;
 }

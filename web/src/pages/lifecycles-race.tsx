@@ -192,7 +192,7 @@ function codes(all: Refusal[]): string {
 export function RaceView({ entries, entity, more, now }: { entries: TimelineEntry[]; entity: Entity; more: boolean; now: () => number }) {
   const races = racesOf(entries), asked = params.value.get("race");
   const race = races.find(r => r.id === asked) ?? races.find(r => r.refused > 0) ?? races[0];
-  if (!race) return <Empty title="No race" command={`holdfast fire ${entity.lifecycle} ${entity.id} STEP --as REQUESTER --url ${location.origin}`}>Nobody has competed for this entity. If several callers fire a step at the same time, the one that won and those that were refused appear here.</Empty>;
+  if (!race) return <Empty title="No race" command={`holdfast fire ${entity.lifecycle} ${entity.id} STEP --as REQUESTER`}>Nobody has competed for this entity. If several callers fire a step at the same time, the one that won and those that were refused appear here.</Empty>;
   const i = races.indexOf(race), lost = race.refusals.filter(r => !late(r)), lates = race.refusals.filter(late);
   const label = (r: Race) => `${r.winner ? clockTime(r.winner.at!) : "?"} ${r.winner?.data?.step ?? r.winner?.data?.note?.step ?? r.winner?.name ?? "operation"} · ${plural(r.refused, "refusal")}`;
   return <div class="stack">

@@ -30,7 +30,7 @@ function List() {
   return <Page title="Lifecycles" actions={<Menu label="More actions" entries={[curlEntry("GET", "/lifecycles")]} />}>
     {rows.error.value && <Notice tone="danger"><Failure error={rows.error.value} retry={rows.reload} /></Notice>}
     {!all ? (rows.error.value ? null : <Loading />) : <Panel title={plural(all.length, "lifecycle") + (rows.more.value ? " and more" : "")} flush>
-      <SimpleTable of={all} id={l => l.name} href={l => to.lifecycle(l.name)} empty={<Empty title="No lifecycles" command="holdfast lifecycles put order.yaml --url http://127.0.0.1:7070">A lifecycle defines the statuses of an entity and the steps between them. Those that a program defines, and those that are published, appear here.</Empty>}
+      <SimpleTable of={all} id={l => l.name} href={l => to.lifecycle(l.name)} empty={<Empty title="No lifecycles" command="holdfast lifecycles put order.yaml">A lifecycle defines the statuses of an entity and the steps between them. Those that a program defines, and those that are published, appear here.</Empty>}
         columns={[{ title: "Lifecycle", cell: l => l.name }, { title: "Entities", num: true, cell: l => <Counted name={l.name} total /> }, { title: "By status", cell: l => <Counted name={l.name} />, class: "counts" }, { title: "Statuses", num: true, cell: l => number(l.statuses.length) }, { title: "Revision", num: true, cell: l => number(l.revision) }]} />
     </Panel>}
   </Page>;
@@ -67,7 +67,7 @@ function One({ name, id }: { name: string; id?: string }) {
 
   const filters = <><Choice name="status" label="Status" options={(l?.statuses ?? []).map(value => ({ value, label: value }))} /><Range name="changed" label="Changed" /><Range name="created" label="Created" /></>;
   const list = <Table label={`Entities of ${name}`} rows={rows} id={e => e.id} href={e => to.entity(name, e.id)} current={id}
-    empty={<Empty title={q.get("status") ? `No entity is ${q.get("status")}` : "No entities"} command={`holdfast entities create ${name} --id e-1 --data '{}' --url ${location.origin}`}>Entities of this lifecycle appear here.</Empty>}
+    empty={<Empty title={q.get("status") ? `No entity is ${q.get("status")}` : "No entities"} command={`holdfast entities create ${name} --id e-1 --data '{}'`}>Entities of this lifecycle appear here.</Empty>}
     columns={[{ title: "Entity", cell: e => <Id id={e.id} most={22} /> }, { title: "Status", cell: e => <State of={e.status} {...standing(e)} /> },
       { title: "Claim", cell: e => (e.claim ? e.claim.uncertain ? "uncertain" : e.claim.holder ? <>{e.claim.holder}, ends <Until at={e.claim.until} over="ended" /></> : "waits for a worker" : <span class="muted">–</span>), wide: true }, { title: "Version", num: true, cell: e => number(e.version) }, { title: "Changed", cell: e => <Time at={e.updatedAt} /> }]} />;
 

@@ -147,7 +147,7 @@ function Contents({ of: o }: { of: OverviewDoc | undefined }) {
   if (!some.length && !live.some(([, r]) => Object.keys(r).length)) return null;
   return <section class="grid" aria-label="What the workspace has">
     {live.filter(([, r]) => Object.keys(r).length).map(([title, r, href]) => <Panel key={title} title={title} flush><SimpleTable of={Object.entries(r).sort((a, b) => b[1] - a[1])} id={([k]) => k} href={([k]) => href + k} columns={[{ title: "Status", cell: ([k]) => <State of={k} /> }, { title: "Count", cell: ([, n]) => number(n), num: true }]} /></Panel>)}
-    {some.map(([title, t, href]) => <Panel key={title} title={<>{title}{t.capped && <span class="muted" title="Only the first 10,001 are counted."> (more than 10,000)</span>}</>} flush><SimpleTable of={Object.entries(t.counts).sort((a, b) => b[1] - a[1])} id={([k]) => k} href={([k]) => href(k)} columns={[{ title: "Kind", cell: ([k]) => (/^[A-Z_]+$/.test(k) ? <State of={k} /> : k) }, { title: "Count", cell: ([, n]) => number(n) + (t.capped ? "+" : ""), num: true }]} /></Panel>)}
+    {some.map(([title, t, href]) => <Panel key={title} title={<>{title}{t.capped && <span class="muted" title="Only the first 5,001 are counted."> (more than 5,000)</span>}</>} flush><SimpleTable of={Object.entries(t.counts).sort((a, b) => b[1] - a[1])} id={([k]) => k} href={([k]) => href(k)} columns={[{ title: "Kind", cell: ([k]) => (/^[A-Z_]+$/.test(k) ? <State of={k} /> : k) }, { title: "Count", cell: ([, n]) => number(n) + (t.capped ? "+" : ""), num: true }]} /></Panel>)}
   </section>;
 }
 

@@ -48,7 +48,7 @@ export function Runs() {
       ...all.map(c => ({ label: `${c.label} all that match`, hidden: !may("POST /bulk"), danger: c.name === "cancel", run: () => void matching(c.name, filter) })), curlEntry("GET", path)]} /></>}
     list={<Table label="Runs" rows={rows} id={r => r.id} href={r => to.run(r.id)} current={id}
       selection={may("POST /bulk") ? (ids, clear) => <>{commands.map(c => <Button key={c.name} class={c.name === "cancel" ? "small danger" : "small"} onClick={() => void bulk(c.name, { ids }, clear)}>{c.label}</Button>)}</> : undefined}
-      empty={names.some(n => q.get(n)) ? <Empty title="No run matches the filter">Remove a filter to see more.</Empty> : <Empty title="No runs" command={`holdfast runs start DEFINITION --input '{}' --url ${location.origin}`}>A run executes a workflow definition. Runs that you start appear here.</Empty>}
+      empty={names.some(n => q.get(n)) ? <Empty title="No run matches the filter">Remove a filter to see more.</Empty> : <Empty title="No runs" command={`holdfast runs start DEFINITION --input '{}'`}>A run executes a workflow definition. Runs that you start appear here.</Empty>}
       columns={[
         { title: "Run", cell: r => <Id id={r.id} /> }, { title: "Status", cell: r => <span class="row"><State of={r.status} />{r.cancelRequested && r.status !== "CANCELLED" && <span class="tone tone-waiting" title="cancellation was requested"><Icon name="stop" /></span>}</span> },
         { title: "Definition", cell: r => <a href={to.definition(r.definitionId)}>{r.definitionId}</a>, wide: true }, { title: "Step", cell: r => r.currentStepName ?? "–" },

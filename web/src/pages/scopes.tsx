@@ -23,7 +23,7 @@ export function Scopes() {
   const path = kind ? p`/scopes/${kind}` + query({ prefix: params.value.get("prefix") }) : null;
   const rows = usePages<ScopeInfo>(path, { topics: ["scopes"], when: m => m.reset || [...m.changes, ...m.folded].some(c => c.kind === "scope" && c.subject.startsWith(kind + "/")) });
   useEffect(() => offer(mayCall("PUT", "/scopes/x/y") ? [{ label: "Create a scope", run: () => create(kind) }] : []), [kind]);
-  const none = <Empty title={params.value.get("prefix") ? "No id begins with this text" : kind ? `No scopes of the kind ${kind}` : "No scopes"} command={`holdfast scope patch ${kind ?? "cart"} ada '{"total": 0}' --url ${location.origin}`}>A scope is a versioned JSON document under a kind and an id. The first change creates it.</Empty>;
+  const none = <Empty title={params.value.get("prefix") ? "No id begins with this text" : kind ? `No scopes of the kind ${kind}` : "No scopes"} command={`holdfast scope patch ${kind ?? "cart"} ada '{"total": 0}'`}>A scope is a versioned JSON document under a kind and an id. The first change creates it.</Empty>;
   return <Split bar={<><h1>Scopes</h1>{kind && <Shown rows={rows} one="scope" />}
     {all && all.length > 0 && <nav class="kinds" aria-label="Kinds of scopes">{all.map(k => <a key={k} href={"/scopes/" + encodeURIComponent(k)} aria-current={k === kind ? "page" : undefined}>{k}</a>)}</nav>}
     {kind && <Search name="prefix" label="Id begins with" />}<span class="grow" /><Act method="PUT" path="/scopes/x/y" icon="plus" onClick={() => create(kind)}>Create a scope</Act><Menu label="More" entries={[curlEntry("GET", path ?? "/scopes")]} /></>}

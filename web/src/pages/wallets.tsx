@@ -23,7 +23,7 @@ export function Wallets() {
   useEffect(() => set(first), [first.join("\n")]); // there is no topic of all wallets
   useEffect(() => offer([...(mayCall("PUT", "/wallets/x") ? [{ label: "Create a wallet", run: put }] : []), ...(id && may("POST /wallets/{id}/credit") ? [{ label: `Credit wallet ${id}`, run: () => credit(id) }] : [])]), [id]);
   return <Split bar={<><h1>Wallets</h1><Shown rows={rows} one="wallet" /><span class="grow" /><AuditButton id="*" label="Audit all" /><Act method="PUT" path="/wallets/x" icon="plus" onClick={put}>Create a wallet</Act><Menu label="More" entries={[curlEntry("GET", "/wallets"), { ...curlEntry("GET", "/wallets/*/audit"), label: "Copy the audit as curl" }]} /></>}
-    list={<Table label="Wallets" rows={rows} id={w => w.id} href={w => to.wallet(w.id)} current={id} empty={<Empty title="No wallets" command={`holdfast wallet put acme --url ${location.origin}`}>A wallet holds the points that batches are paid with.</Empty>}
+    list={<Table label="Wallets" rows={rows} id={w => w.id} href={w => to.wallet(w.id)} current={id} empty={<Empty title="No wallets" command={`holdfast wallet put acme`}>A wallet holds the points that batches are paid with.</Empty>}
       columns={[{ title: "Wallet", cell: w => w.id }, { title: "Balance", num: true, cell: w => <Points n={w.balance} /> }, { title: "Below zero", cell: w => w.allowNegative ? "permitted" : <span class="muted">refused</span>, wide: true }]} />}
     beside={id ? <WalletDetail key={id} id={id} /> : undefined} />;
 }
@@ -70,7 +70,7 @@ function WalletDetail({ id }: { id: string }) {
     {audited}
     <Facts of={[["Below zero", w.allowNegative ? "permitted" : "refused: batches pause when the wallet cannot pay"], ["Batches", <a class="link" href={"/batches?wallet=" + encodeURIComponent(id)}>Paid from this wallet</a>]]} />
     <div class="ledger"><Panel title="Ledger" flush actions={<Shown rows={rows} one="entry" many="entries" />}>
-      <Table label="Ledger" rows={rows} id={l => String(l.id)} keys={false} height={(rows.value.value?.length ?? 0) > 12 ? "60vh" : "auto"} empty={<Empty title="No entries" command={`holdfast wallet credit ${id} 500 --reference payment-17 --url ${location.origin}`}>Credits, charges and refunds appear here.</Empty>} columns={[
+      <Table label="Ledger" rows={rows} id={l => String(l.id)} keys={false} height={(rows.value.value?.length ?? 0) > 12 ? "60vh" : "auto"} empty={<Empty title="No entries" command={`holdfast wallet credit ${id} 500 --reference payment-17`}>Credits, charges and refunds appear here.</Empty>} columns={[
         { title: "Date", cell: l => <time dateTime={l.at ?? ""} title={l.at ? relative(l.at) : ""}><span class="hide-small">{absolute(l.at, false).slice(0, 5)}</span>{absolute(l.at, false).slice(5, 16)}<span class="hide-small">{absolute(l.at, false).slice(16, 19)}</span></time> },
         { title: "What", cell: l => <State of={sentence(l.reason)} tone={l.delta < 0 ? "neutral" : "ok"} icon={l.delta < 0 ? "minus" : l.reason === "credit" ? "plus" : "undo"} /> },
         { title: "Reference", class: "rest", cell: l => <Reference of={l.reference} /> },

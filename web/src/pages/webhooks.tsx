@@ -37,7 +37,7 @@ export function Webhooks() {
   useEffect(() => admin ? offer([{ label: "Create a webhook", icon: "hook", run: () => create(rows.reload) }]) : undefined, [admin]);
   return <Split bar={<><h1>Webhooks</h1><span class="grow" /><Act method="POST" path="/webhooks" icon="plus" onClick={() => create(rows.reload)}>Create</Act><Menu label="More" entries={[curlEntry("GET", "/webhooks")]} /></>}
     list={<Table label="Webhooks" rows={rows} id={w => w.id} href={w => to.webhook(w.id)} current={id}
-      empty={<Empty title="No webhooks" command="holdfast webhooks create https://example.com/hook --events paid --url http://127.0.0.1:7070">A webhook sends events to a URL, in order and signed, until the receiver accepts them.</Empty>}
+      empty={<Empty title="No webhooks" command="holdfast webhooks create https://example.com/hook --events paid">A webhook sends events to a URL, in order and signed, until the receiver accepts them.</Empty>}
       columns={[
         { title: "Name", cell: w => w.name || w.url }, { title: "Deliveries", cell: w => (of(w) === undefined ? <span class="muted">…</span> : of(w) ? <State of={plural(of(w)!, "blocked stream")} tone="danger" icon="stop" /> : <State of="none blocked" tone="ok" icon="check" />) },
         { title: "URL", cell: w => w.url, wide: true }, { title: "Events", cell: w => list(w.events, "all") }, { title: "Streams", cell: w => <code>{w.streams || "all"}</code>, wide: true }, { title: "Source", cell: w => w.source, wide: true }, { title: "Created", cell: w => <Time at={w.createdAt} />, wide: true }]} />}

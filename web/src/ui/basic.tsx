@@ -88,8 +88,11 @@ export function Notice({ tone, icon = "warning", children }: { tone: Tone; icon?
 
 /** Empty says what would be here and how it comes here. */
 export function Empty({ title, children, command }: { title: string; children?: ComponentChildren; command?: string }) {
-  return <div class="empty"><strong>{title}</strong>{children && <p>{children}</p>}{command && <pre tabIndex={0}>{command}</pre>}</div>;
+  return <div class="empty"><strong>{title}</strong>{children && <p>{children}</p>}{command && <pre tabIndex={0}>{command.split("\n").map(addressed).join("\n")}</pre>}</div>;
 }
+
+/** addressed adds the address of this server to a command that calls one. */
+const addressed = (command: string) => /^holdfast (?!dev|serve|.* --db )/.test(command) ? `${command} --url ${location.origin}` : command;
 
 /** Failure shows a request that failed: its code, its request id, and a button that tries again. */
 export function Failure({ error, retry }: { error: Refused; retry?: () => void }) {

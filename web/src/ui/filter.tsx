@@ -14,7 +14,7 @@ export function Choice({ name, label, options }: { name: string; label: string; 
 }
 
 /** Search is a filter with a text; "/" moves to it. */
-export function Search({ name, label }: { name: string; label: string }) {
+export function Search({ name, label, hint }: { name: string; label: string; hint?: string }) {
   const input = useRef<HTMLInputElement>(null), here = params.value.get(name) ?? "";
   const [text, set] = useState(here);
   useEffect(() => set(here), [here]);
@@ -24,7 +24,7 @@ export function Search({ name, label }: { name: string; label: string }) {
     return () => clearTimeout(timer);
   }, [text]);
   useKeys({ "/": ["filter", () => input.current?.focus()] });
-  return <input ref={input} type="search" aria-label={label} placeholder={label} value={text} onInput={e => set(e.currentTarget.value)} onKeyDown={e => { if (e.key === "Escape") { set(""); input.current?.blur(); } }} />;
+  return <input ref={input} type="search" aria-label={label} title={hint} placeholder={label} value={text} onInput={e => set(e.currentTarget.value)} onKeyDown={e => { if (e.key === "Escape") { set(""); input.current?.blur(); } }} />;
 }
 
 const ranges: [string, string, number][] = [["1h", "last hour", 3600e3], ["24h", "last day", 86400e3], ["7d", "last 7 days", 604800e3], ["30d", "last 30 days", 2592000e3]];
