@@ -518,7 +518,7 @@ func requestsMadeFromTheDocument(t *testing.T, d *testAPI) {
 	t.Logf("seed %d", seed)
 	var seen []string
 	answered := make(map[string]int)
-	for range testlevel.Pick(10, 60, 2000) {
+	for range testlevel.Pick(10, 30, 2000) {
 		for _, r := range d.api.Routes() {
 			req := m.request(r, seen)
 			text := fmt.Sprintf("%s %s %v", req.Method, req.URL, req.Header)

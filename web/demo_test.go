@@ -20,7 +20,7 @@ import (
 func eachDemo(t *testing.T, f func(t *testing.T, w *world)) {
 	t.Helper()
 	var d *demo.Demo
-	eachServer(t, httpapi.Options{NoKeys: true}, func() []holdfast.Part {
+	eachServer(t, testlevel.OneDatabase(t), httpapi.Options{NoKeys: true}, func() []holdfast.Part {
 		d = demo.New(io.Discard, nil)
 		return d.Parts()
 	}, func(t *testing.T, w *world) {

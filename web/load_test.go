@@ -89,7 +89,7 @@ func (w *world) streams(name string, n int) {
 // and further pages and back, and that no task of the page takes long.
 func TestALongList(t *testing.T) {
 	testlevel.Long(t)
-	rows := testlevel.Pick(0, 50_000, 1_000_000)
+	rows := testlevel.Pick(0, 20_000, 1_000_000)
 	each(t, func(t *testing.T, w *world) {
 		p, ok := browser.Open(t)
 		if !ok {

@@ -30,7 +30,7 @@ var views = []browser.View{{Width: 1440, Height: 900}, {Width: 390, Height: 844,
 // that axe finds nothing on any page, dark and light.
 func TestNothingRuns(t *testing.T) {
 	testlevel.Long(t)
-	each(t, func(t *testing.T, w *world) {
+	onBoth(t, func(t *testing.T, w *world) {
 		w.fill(t.Context(), hostile)
 		p, ok := browser.Open(t)
 		if !ok {
@@ -70,11 +70,13 @@ func TestNothingRuns(t *testing.T) {
 			p.Wait(`!document.querySelector("dialog[open]")`, time.Minute)
 		}
 		half := strings.Count(t.Name(), "postgres") // each page on one of the databases: how it looks does not depend on them
+		random := testlevel.Rand(t)
 		for i, page := range w.pages {
 			if i%2 != half {
 				continue
 			}
-			for _, v := range views {
+			n := random.IntN(2)
+			for _, v := range testlevel.Pick(views[n:n+1], views[n:n+1], views) {
 				p.SetView(v)
 				p.Navigate(w.url + page)
 				p.Wait(loaded, time.Minute)
@@ -111,7 +113,7 @@ func TestScreenshots(t *testing.T) {
 	if folder == "" {
 		return
 	}
-	each(t, func(t *testing.T, w *world) {
+	onBoth(t, func(t *testing.T, w *world) {
 		if !strings.HasSuffix(t.Name(), "sqlite") {
 			return
 		}
@@ -154,7 +156,7 @@ func TestScreenshots(t *testing.T) {
 // tries again, and never says that there is nothing; and that the page is whole after the button was clicked.
 func TestAFailedReadIsNoEmptyList(t *testing.T) {
 	testlevel.Long(t)
-	each(t, func(t *testing.T, w *world) {
+	onBoth(t, func(t *testing.T, w *world) {
 		w.fill(t.Context(), plain)
 		p, ok := browser.Open(t)
 		if !ok {

@@ -24,6 +24,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/keys"
 	"github.com/holdfast-go/holdfast/internal/testkit"
+	"github.com/holdfast-go/holdfast/internal/testlevel"
 	"github.com/holdfast-go/holdfast/stream"
 	"github.com/holdfast-go/holdfast/web"
 	"github.com/holdfast-go/holdfast/wire"
@@ -39,6 +40,7 @@ type world struct {
 	engine *holdfast.Engine
 	flying atomic.Int64                  // requests to the API that have no response yet, without event streams
 	broken atomic.Bool                   // reads fail
+	frozen atomic.Bool                   // changes are refused
 	lose   atomic.Bool                   // the response to the next change is lost
 	late   atomic.Pointer[chan struct{}] // until it is closed, responses with the inbox are not sent
 
@@ -49,17 +51,29 @@ type world struct {
 	pages []string // the address of each page
 }
 
-// each runs a test against a server with API keys on each database.
+// each runs a test against a server with API keys, on one database, or at level crash on each.
 func each(t *testing.T, f func(t *testing.T, w *world)) {
 	t.Helper()
-	eachServer(t, httpapi.Options{SecretKeys: [][]byte{make([]byte, 32)}, AllowPrivate: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}, func() []holdfast.Part { return []holdfast.Part{stream.Feed(stream.FeedOptions{})} }, f)
+	on(t, testlevel.OneDatabase(t), f)
 }
 
-// eachServer runs a test against a server with the options and parts on each database.
-func eachServer(t *testing.T, o httpapi.Options, parts func() []holdfast.Part, f func(t *testing.T, w *world)) {
+// onBoth runs a test that divides the pages between the databases.
+func onBoth(t *testing.T, f func(t *testing.T, w *world)) {
+	t.Helper()
+	on(t, []string{"sqlite", "postgres"}, f)
+}
+
+func on(t *testing.T, databases []string, f func(t *testing.T, w *world)) {
+	t.Helper()
+	eachServer(t, databases, httpapi.Options{SecretKeys: [][]byte{make([]byte, 32)}, AllowPrivate: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}, func() []holdfast.Part { return []holdfast.Part{stream.Feed(stream.FeedOptions{})} }, f)
+}
+
+// eachServer runs a test against a server with the options and parts on each of the databases.
+func eachServer(t *testing.T, databases []string, o httpapi.Options, parts func() []holdfast.Part, f func(t *testing.T, w *world)) {
 	t.Helper()
 	o.Dashboard = web.Handler()
-	for name, db := range map[string]func(testing.TB) string{"sqlite": holdfasttest.SQLite, "postgres": holdfasttest.PostgreSQL} {
+	for _, name := range databases {
+		db := map[string]func(testing.TB) string{"sqlite": holdfasttest.SQLite, "postgres": holdfasttest.PostgreSQL}[name]
 		t.Run(name, func(t *testing.T) {
 			w := &world{t: t, api: httpapi.New(o)}
 			w.engine = holdfasttest.OpenOn(t, holdfasttest.At(db(t)), append(parts(), w.api)...)
@@ -98,6 +112,12 @@ func (w *world) serve(rw http.ResponseWriter, r *http.Request) {
 		w.mu.Lock()
 		w.sent = append(w.sent, r.Method+" "+path)
 		w.mu.Unlock()
+		if w.frozen.Load() {
+			rw.Header().Set("Content-Type", "application/problem+json")
+			rw.WriteHeader(http.StatusConflict)
+			_, _ = fmt.Fprint(rw, `{"code": "CONFLICT", "detail": "nothing changes in this test"}`)
+			return
+		}
 	}
 	if free := w.late.Load(); free != nil && r.URL.Path == "/api/v1/inbox" {
 		was := httptest.NewRecorder()

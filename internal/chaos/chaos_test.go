@@ -65,19 +65,26 @@ func TestChaos(t *testing.T) {
 // rig.
 func eachDatabase(t *testing.T, f func(t *testing.T, db string)) {
 	t.Helper()
-	t.Run("postgres", func(t *testing.T) {
-		t.Attr(testlevel.DatabaseAttr, "postgres")
-		db, drop, err := pgtest.Database(t.Context(), pgtest.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(drop)
-		f(t, db)
-	})
-	t.Run("sqlite", func(t *testing.T) {
-		t.Attr(testlevel.DatabaseAttr, "sqlite")
-		f(t, "")
-	})
+	onDatabases(t, []string{"postgres", "sqlite"}, f)
+}
+
+func onDatabases(t *testing.T, names []string, f func(t *testing.T, db string)) {
+	t.Helper()
+	for _, name := range names {
+		t.Run(name, func(t *testing.T) {
+			t.Attr(testlevel.DatabaseAttr, name)
+			if name == "sqlite" {
+				f(t, "")
+				return
+			}
+			db, drop, err := pgtest.Database(t.Context(), pgtest.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(drop)
+			f(t, db)
+		})
+	}
 }
 
 // chaos runs the test on a database ("" means SQLite) and verifies the result.

@@ -27,7 +27,7 @@ func TestMemoryIsBounded(t *testing.T) {
 	testlevel.Long(t)
 	t.Setenv("GOGC", "100") // as by default: the runner of the tests sets another value, with which a server uses more memory
 	binary := build(t)
-	eachDatabase(t, func(t *testing.T, db string) {
+	onDatabases(t, testlevel.OneDatabase(t), func(t *testing.T, db string) {
 		b := &flooder{rig: newRig(t, binary, db, 1, "1h")}
 		b.at = "http://" + b.proxies[0].Server() + "/api/v1/" // not through the proxy, which would copy all data
 		b.Client.Transport = &http.Transport{MaxIdleConnsPerHost: 64}

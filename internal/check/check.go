@@ -265,7 +265,7 @@ func (k kind) run(ctx context.Context, d store.Doer, r *Report) error {
 			r.Checked[k.counts] += after.nth
 		}
 		if after.nth == page {
-			if err := clock.Wait(ctx, pause(took)); err != nil {
+			if err := clock.Wait(ctx, Pause(took)); err != nil {
 				return fmt.Errorf("check: %w", err)
 			}
 		}
@@ -273,9 +273,9 @@ func (k kind) run(ctx context.Context, d store.Doer, r *Report) error {
 	return nil
 }
 
-// pause returns the pause after a page that took the given time. Pages take a fifth of the time of a check, or more if a page
+// Pause returns the pause after a page that took the given time. Pages take a fifth of the time of a check, or more if a page
 // takes longer than a fifth of the period.
-func pause(took time.Duration) time.Duration { return max(0, min(4*took, period-took)) }
+func Pause(took time.Duration) time.Duration { return max(0, min(4*took, period-took)) }
 
 // add lists a violation, or only counts it if enough of its kind are listed.
 func (r *Report) add(nth int, v Violation) {

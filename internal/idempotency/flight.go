@@ -109,7 +109,7 @@ func (f *Flight) InCommand(ctx context.Context, serve func(context.Context, stor
 // For a refused request, end releases the key, because such a request has changed nothing. A
 // committed request keeps its key.
 func (f *Flight) Renewing(ctx context.Context) (held context.Context, end func(refused bool)) {
-	k := &lease.Renewer{Lease: f.LeaseTime, Timeout: f.Timeout, Renew: f.renew}
+	k := &lease.Renewer{Lease: f.LeaseTime, Timeout: f.Timeout, Renew: f.RenewOnce}
 	return k.Start(ctx), func(refused bool) {
 		k.Stop()
 		f.updating.Lock()
@@ -121,9 +121,9 @@ func (f *Flight) Renewing(ctx context.Context) (held context.Context, end func(r
 	}
 }
 
-// renew extends the lease of a request in flight. If the request has ended its own lease, because it
-// is complete or points to its operation, the lease is not lost and renew returns nil.
-func (f *Flight) renew(ctx context.Context) error {
+// RenewOnce extends the lease of a request in flight. If the request has ended its own lease, because it
+// is complete or points to its operation, the lease is not lost and RenewOnce returns nil.
+func (f *Flight) RenewOnce(ctx context.Context) error {
 	err := f.extend(ctx, f.Engine)
 	if fault.CodeOf(err) != fault.LeaseLost {
 		return err
@@ -219,9 +219,9 @@ func (f *Flight) Update(ctx context.Context, u func(context.Context, *store.Tx) 
 // Committed reports whether an Update has completed the request.
 func (f *Flight) Committed() bool { return f.committed.Load() }
 
-// fence refuses to begin an operation for a request whose lease may be lost. In a transaction of
+// Fence refuses to begin an operation for a request whose lease may be lost. In a transaction of
 // another engine the lease cannot be checked.
-func (f *Flight) fence(ctx context.Context, tx *store.Tx) error {
+func (f *Flight) Fence(ctx context.Context, tx *store.Tx) error {
 	if f.Committed() { // a retry would get the stored response instead of running the handler
 		return fault.New(fault.Conflict, "a step must be fired before idem.Commit, because idem.Commit completes the request: after a crash no retry would run the step")
 	}
@@ -291,7 +291,7 @@ func (s *Slot) Extend(ctx context.Context, d store.Doer, operation string) error
 
 // Point stores an operation in the slot, as [Flight.Begin] does, unless the lease on the key is lost.
 func (s *Slot) Point(ctx context.Context, tx *store.Tx, was, operation string) error {
-	if err := s.flight.fence(ctx, tx); err != nil {
+	if err := s.flight.Fence(ctx, tx); err != nil {
 		return err
 	}
 	s.Stands(true)

@@ -144,6 +144,13 @@ type heldLease struct {
 	since time.Time
 }
 
+// Held returns how many leases the worker renews.
+func (w *Worker) Held() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.held)
+}
+
 type ending struct {
 	End
 	done chan outcome

@@ -1,4 +1,4 @@
-package scopestore
+package scopestore_test
 
 import (
 	"bytes"
@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/scopestore"
 	"github.com/holdfast-go/holdfast/internal/strictjson"
 	"github.com/holdfast-go/holdfast/internal/testlevel"
 )
@@ -29,7 +30,7 @@ func TestPlainNumbers(t *testing.T) {
 		`{"a":9007199254740993}`:  `{"a":9007199254740993}`,
 		`{"a":"<&>"}`:             `{"a":"<&>"}`,
 	} {
-		if got, err := canonical([]byte(doc)); string(got) != want || err != nil {
+		if got, err := scopestore.State([]byte(doc)); string(got) != want || err != nil {
 			t.Errorf("canonical form of %s is %s, error %v, want %s", doc, got, err, want)
 		}
 	}
@@ -42,7 +43,7 @@ func TestPlainNumbersKeepTheirValue(t *testing.T) {
 	testlevel.Rapid()
 	rapid.Check(t, func(t *rapid.T) {
 		doc := []byte(`{"n":` + number.Draw(t, "number") + `}`)
-		got, err := canonical(doc)
+		got, err := scopestore.State(doc)
 		if err != nil || !strictjson.Equal(doc, got) || bytes.ContainsAny(got, "eE") {
 			t.Fatalf("canonical form of %s is %s, error %v", doc, got, err)
 		}
@@ -54,10 +55,10 @@ func TestPlainNumbersKeepTheirValue(t *testing.T) {
 // accepted again.
 func TestNumbersThatAreTooLongAreRefused(t *testing.T) {
 	ways := map[string]func(string) error{
-		"/a":   func(n string) error { _, err := State([]byte(`{"a":` + n + `}`)); return err },
-		"/b/0": func(n string) error { _, err := Patch([]byte(`{"b":[` + n + `]}`)); return err },
-		"/f/0": func(n string) error { _, err := Push("f", []byte(n)); return err },
-		"/f/k": func(n string) error { _, err := Set("f", "k", []byte(n)); return err },
+		"/a":   func(n string) error { _, err := scopestore.State([]byte(`{"a":` + n + `}`)); return err },
+		"/b/0": func(n string) error { _, err := scopestore.Patch([]byte(`{"b":[` + n + `]}`)); return err },
+		"/f/0": func(n string) error { _, err := scopestore.Push("f", []byte(n)); return err },
+		"/f/k": func(n string) error { _, err := scopestore.Set("f", "k", []byte(n)); return err },
 	}
 	for number, long := range map[string]bool{
 		"1e-400": true, "1E-399": true, "-1e-398": true, "1.5e-398": true, "0.01e-397": true, "12345e-399": true,
@@ -81,11 +82,11 @@ func TestWhatIsAStateIsOneAgain(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		mantissa := rapid.StringMatching(`-?(0|[1-9][0-9]{0,5})(\.[0-9]{1,6})?`).Draw(t, "mantissa")
 		doc := fmt.Sprintf(`{"n":%se%d}`, mantissa, rapid.OneOf(rapid.IntRange(-400, -380), rapid.IntRange(-400, 310)).Draw(t, "exponent"))
-		stored, err := State([]byte(doc))
+		stored, err := scopestore.State([]byte(doc))
 		if err != nil {
 			return
 		}
-		if again, err := State(stored); err != nil || !bytes.Equal(again, stored) {
+		if again, err := scopestore.State(stored); err != nil || !bytes.Equal(again, stored) {
 			t.Fatalf("%s is stored as %s, and again as %s, error %v", doc, stored, again, err)
 		}
 	})

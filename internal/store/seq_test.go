@@ -2,11 +2,22 @@ package store_test
 
 import (
 	"errors"
+	"iter"
 	"testing"
 
-	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/store"
 )
+
+// collect returns the elements before the first error.
+func collect(list iter.Seq2[int, error]) (all []int, err error) {
+	for x, err := range list {
+		if err != nil {
+			return all, err
+		}
+		all = append(all, x)
+	}
+	return all, nil
+}
 
 // Properties: a list is read page by page to its end, however long it is; an error ends it after the
 // elements before; a caller that stops reads no further page.
@@ -26,13 +37,13 @@ func TestSeqReadsPageByPage(t *testing.T) {
 	}
 	same := func(x int) int { return x }
 	for _, n := range []int{0, 1, 499, 500, 501, 1000, 1203} {
-		all, err := holdfast.Collect(store.Seq(list(n, nil), same))
+		all, err := collect(store.Seq(list(n, nil), same))
 		if err != nil || len(all) != n || n > 0 && (all[0] != 1 || all[n-1] != n) {
 			t.Errorf("of %d elements got %d, error %v", n, len(all), err)
 		}
 	}
 	broken := errors.New("broken")
-	if all, err := holdfast.Collect(store.Seq(list(700, broken), same)); !errors.Is(err, broken) || len(all) != 500 {
+	if all, err := collect(store.Seq(list(700, broken), same)); !errors.Is(err, broken) || len(all) != 500 {
 		t.Errorf("got %d elements before the error %v, want 500", len(all), err)
 	}
 	seq := store.Seq(list(2000, nil), same)

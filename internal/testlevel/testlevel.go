@@ -144,22 +144,30 @@ func Some[T any](t testing.TB, all []T) (some []T) {
 }
 
 // Databases returns the databases, "sqlite" and "postgres", that a test runs on. At level [Test] it is one of them: the
-// seed chooses it, and with the race detector it is the other one, so "make test" and "make race" together run the
-// test on both. It is for tests of code above the store, which has its own tests on both databases.
+// seed chooses it, and with the race detector and at level [Check] it is the other one, so "make test" and "make check"
+// together run the test on both. At level [Crash] it is both. It is for tests of code above the store, which has its own
+// tests on both databases.
 func Databases(t testing.TB) []string {
 	both := []string{"sqlite", "postgres"}
-	if Current() != Test {
+	if Current() == Crash {
 		return both
 	}
-	chosen := (random(t.Name()).IntN(2) + raceOffset()) % 2
+	chosen := random(t.Name()).IntN(2)
+	if raced != (Current() == Check) {
+		chosen = 1 - chosen
+	}
 	return both[chosen : chosen+1]
 }
 
-func raceOffset() int {
-	if raced {
-		return 1
+// OneDatabase returns one of the databases, chosen by the seed, and both at level [Crash]. It is for tests of what does not
+// depend on the database, such as a page in a browser.
+func OneDatabase(t testing.TB) []string {
+	both := []string{"sqlite", "postgres"}
+	if Current() == Crash {
+		return both
 	}
-	return 0
+	chosen := random(t.Name()).IntN(2)
+	return both[chosen : chosen+1]
 }
 
 // Rapid passes the seed to the package rapid, unless its own flag is set. Call it before

@@ -1,4 +1,4 @@
-package refusals_test
+package engine_test
 
 import (
 	"context"
