@@ -5,6 +5,7 @@
 GO      ?= go
 SEED    ?= 1
 PKGS    ?= ./...
+PART    ?= 1/1
 PGRUN    = $(GO) run ./internal/pgtest/pgrun --
 LEVEL    = $(GO) run ./internal/testrun -seed $(SEED) -level
 TESTRUN  = $(PGRUN) $(LEVEL)
@@ -34,7 +35,7 @@ race: c-compiler
 # What does more at level check than "make test" did. Without the race detector: most of
 # it is one goroutine that crashes, or processes.
 long:
-	$(TESTRUN) check -more -timeout 20m $(PKGS)
+	$(TESTRUN) check -more -part $(PART) -timeout 20m $(PKGS)
 
 crash: ## every crash at every point, pairs of faults, long races: hours
 	$(TESTRUN) crash -timeout 12h $(PKGS)

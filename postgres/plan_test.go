@@ -436,9 +436,11 @@ func TestAFewOfManyReadsFew(t *testing.T) {
 			byKeys(t, late, texts, "with a new plan and old statistics")
 			readFew(t, late, "with a new plan and old statistics")
 
-			execute(t, conn, `ANALYZE`)
-			byKeys(t, conn, texts, "with a new plan")
-			readFew(t, conn, "with a new plan")
+			if known == "nothing is known" { // current statistics do not depend on the old ones
+				execute(t, conn, `ANALYZE`)
+				byKeys(t, conn, texts, "with a new plan")
+				readFew(t, conn, "with a new plan")
+			}
 		})
 	}
 }

@@ -39,8 +39,8 @@ func TestRepaired(t *testing.T) {
 // naiveVar is set in the process that runs the mistakes, because that fails.
 const naiveVar = "HOLDFAST_EXAMPLE_NAIVE"
 
-// TestNaive verifies that Crash finds each mistake within ten seconds on each database, also with the cases of the
-// lowest level only, and that the printed trace shows the call.
+// TestNaive verifies that Crash finds each mistake on each database, also with the cases of the lowest level only, and that
+// the printed trace shows the call.
 func TestNaive(t *testing.T) {
 	for name, p := range pairs {
 		t.Run(name, func(t *testing.T) {
@@ -63,15 +63,11 @@ func found(t *testing.T, db, shows string) {
 	cmd.Env = append(os.Environ(), naiveVar+"=1", "HOLDFAST_TEST_LEVEL=test")
 	begun := time.Now()
 	out, err := cmd.CombinedOutput()
-	took := time.Since(begun)
 	var exit *exec.ExitError
 	if !errors.As(err, &exit) || !strings.Contains(string(out), shows) || !strings.Contains(string(out), "replay: ") {
 		t.Fatalf("%s: not found (%v):\n%s", db, err, out)
 	}
-	if took > 10*time.Second {
-		t.Errorf("%s: found after %s, want within 10s", db, took)
-	}
-	t.Logf("%s: found after %s", db, took.Round(time.Millisecond))
+	t.Logf("%s: found after %s", db, time.Since(begun).Round(time.Millisecond))
 }
 
 // TestOnlyPublicPackages verifies that the example and its test see only what a user's module sees.

@@ -28,6 +28,7 @@ type options struct {
 	level    string
 	seed     uint64
 	more     bool
+	part     part   // of the tests that depend on the level
 	only     string // the tests to run, if not all
 	race     bool
 	cover    string
@@ -41,10 +42,11 @@ type options struct {
 }
 
 func main() {
-	o := options{}
+	o := options{part: part{1, 1}}
 	flag.StringVar(&o.level, "level", testlevel.Test.String(), "test level: test, check or crash")
 	flag.Uint64Var(&o.seed, "seed", testlevel.DefaultSeed, "seed of all random choices")
 	flag.BoolVar(&o.more, "more", false, "run only the tests that depend on the level: the others are the same at every level")
+	flag.Var(&o.part, "part", "with -more, run only this part of them, such as 1/2")
 	flag.BoolVar(&o.race, "race", false, "run with the race detector")
 	flag.StringVar(&o.cover, "cover", "", "write the coverage profile of all packages to this file")
 	flag.IntVar(&o.slowest, "slowest", 0, "list this many of the slowest tests")
@@ -73,7 +75,7 @@ func run(o options) (int, error) {
 		return 2, err
 	}
 	if o.more {
-		packages, tests, err := more(o.packages)
+		packages, tests, err := more(o.packages, o.part)
 		if err != nil {
 			return 2, err
 		}

@@ -8,6 +8,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"hash/fnv"
 	"io"
 	"os"
 	"os/exec"
@@ -31,10 +32,33 @@ type listed struct {
 	Deps, GoFiles, TestGoFiles, XTestGoFiles []string
 }
 
-// more returns the tests that depend on the level, directly or through their helpers, and
+// part is one of several parts of the tests. A test is always in the same part.
+type part struct{ n, of uint32 }
+
+// Set reads a part such as 1/2.
+func (p *part) Set(text string) error {
+	n, of, _ := strings.Cut(text, "/")
+	first, err := strconv.ParseUint(n, 10, 32)
+	last, err2 := strconv.ParseUint(of, 10, 32)
+	if err != nil || err2 != nil || first < 1 || first > last {
+		return errors.New(`want a part such as "1/2", the first of two`)
+	}
+	*p = part{uint32(first), uint32(last)}
+	return nil
+}
+
+func (p *part) String() string { return fmt.Sprintf("%d/%d", p.n, p.of) }
+
+func (p *part) has(test string) bool {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(test))
+	return uint32(h.Sum64()>>32)%p.of == p.n-1
+}
+
+// more returns the tests of a part that depend on the level, directly or through their helpers, and
 // their packages. All other tests are the same at every level. Uses are matched by name only,
 // so the result may have a test too many, but none too few.
-func more(patterns []string) (packages, tests []string, err error) {
+func more(patterns []string, p part) (packages, tests []string, err error) {
 	every, err := list("", "./...")
 	if err != nil {
 		return nil, nil, err
@@ -47,16 +71,16 @@ func more(patterns []string) (packages, tests []string, err error) {
 	}
 	dependent := levelDependent(uses)
 	selected, err := list("", patterns...)
-	for _, p := range selected {
+	for _, l := range selected {
 		n := len(tests)
 		for name := range dependent {
 			pkg, test := path.Split(name)
-			if strings.TrimSuffix(strings.TrimSuffix(pkg, "/"), "_test") == p.ImportPath && strings.HasPrefix(test, "Test") && test != "TestMain" {
+			if strings.TrimSuffix(strings.TrimSuffix(pkg, "/"), "_test") == l.ImportPath && strings.HasPrefix(test, "Test") && test != "TestMain" && p.has(test) {
 				tests = append(tests, test)
 			}
 		}
 		if len(tests) > n {
-			packages = append(packages, "."+strings.TrimPrefix(p.ImportPath, p.Module.Path))
+			packages = append(packages, "."+strings.TrimPrefix(l.ImportPath, l.Module.Path))
 		}
 	}
 	slices.Sort(tests)

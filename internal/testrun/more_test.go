@@ -40,15 +40,36 @@ func TestMore(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	packages, tests, err := more([]string{"./..."})
+	packages, tests, err := more([]string{"./..."}, part{1, 1})
 	if err != nil || !slices.Equal(packages, []string{"./a"}) {
 		t.Errorf("got packages %q, error %v, want ./a", packages, err)
 	}
 	if got := strings.Join(tests, " "); got != "TestAsks TestAsksByAHelper TestAsksByAMethod TestAsksByAVariable TestAsksFromOutside" {
 		t.Errorf("got tests %s", got)
 	}
-	if packages, tests, err := more([]string{"./b"}); len(packages)+len(tests) > 0 || err != nil {
+	var parts []string
+	for n := range uint32(3) {
+		_, some, err := more([]string{"./..."}, part{n + 1, 3})
+		if err != nil || len(some) == len(tests) {
+			t.Errorf("part %d of 3 has all tests, error %v", n+1, err)
+		}
+		parts = append(parts, some...)
+	}
+	if slices.Sort(parts); !slices.Equal(parts, tests) {
+		t.Errorf("the parts together have %s", parts)
+	}
+	if packages, tests, err := more([]string{"./b"}, part{1, 1}); len(packages)+len(tests) > 0 || err != nil {
 		t.Errorf("package that does not depend on the level: got packages %q, tests %q, error %v", packages, tests, err)
+	}
+}
+
+// TestParts verifies which texts name a part.
+func TestParts(t *testing.T) {
+	for text, want := range map[string]part{"1/1": {1, 1}, "2/3": {2, 3}, "0/2": {}, "3/2": {}, "1": {}, "/2": {}, "a/b": {}} {
+		var got part
+		if err := got.Set(text); got != want || (err == nil) != (want.of > 0) {
+			t.Errorf("%q is part %v, error %v, want %v", text, got, err, want)
+		}
 	}
 }
 
@@ -62,7 +83,7 @@ func TestMoreOfOurs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	packages, tests, err := more(ordered)
+	packages, tests, err := more(ordered, part{1, 1})
 	if err != nil {
 		t.Fatal(err)
 	}
