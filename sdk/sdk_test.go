@@ -241,6 +241,7 @@ func TestClients(t *testing.T) {
 
 // TestPackage verifies which files npm would publish.
 func TestPackage(t *testing.T) {
+	testlevel.OneGoroutine(t)
 	t.Parallel()
 	npm, err := exec.LookPath("npm")
 	if err != nil {

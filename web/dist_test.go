@@ -139,6 +139,7 @@ func write(t *testing.T, all map[string][]byte) {
 
 // TestSize verifies that the dashboard stays small: a page on a slow line is usable at once.
 func TestSize(t *testing.T) {
+	testlevel.OneGoroutine(t)
 	all, err := files()
 	if err != nil {
 		t.Fatal(err)

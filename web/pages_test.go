@@ -109,6 +109,7 @@ func TestNothingRuns(t *testing.T) {
 // TestScreenshots writes a picture of every page, at two widths, dark and light, empty, full and failing, into the folder that
 // HOLDFAST_SCREENSHOTS names ("make screenshots").
 func TestScreenshots(t *testing.T) {
+	testlevel.OneGoroutine(t)
 	folder := os.Getenv("HOLDFAST_SCREENSHOTS")
 	if folder == "" {
 		return
@@ -240,6 +241,7 @@ func TestARevokedKeyIsOut(t *testing.T) {
 
 // TestHeaders verifies what a browser is told about the dashboard's files.
 func TestHeaders(t *testing.T) {
+	testlevel.OneGoroutine(t)
 	each(t, func(t *testing.T, w *world) {
 		for path, want := range map[string]string{"/": "text/html; charset=utf-8", "/runs/run_1": "text/html; charset=utf-8", "/icon.svg": "image/svg+xml"} {
 			resp, err := http.Get(w.url + path)

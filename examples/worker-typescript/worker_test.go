@@ -28,6 +28,7 @@ import (
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/httpapi"
 	"github.com/holdfast-go/holdfast/internal/pgtest"
+	"github.com/holdfast-go/holdfast/internal/testlevel"
 	"github.com/holdfast-go/holdfast/stream"
 	"github.com/holdfast-go/holdfast/wire"
 )
@@ -162,6 +163,7 @@ func await(t *testing.T, what string, c <-chan struct{}) {
 // flight when a worker is killed is retried with the same key, that a declined card is not
 // charged, that events of a reaction are handled, and that SIGTERM stops the worker cleanly.
 func TestTheWorkerInTypeScript(t *testing.T) {
+	testlevel.OneGoroutine(t)
 	file := built(t)
 	holdfasttest.Each(t, func(t *testing.T, e *holdfast.Engine) {
 		api := httpapi.New(httpapi.Options{NoKeys: true})

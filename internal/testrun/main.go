@@ -154,8 +154,16 @@ func (o options) inOrder() (packages []string, err error) {
 		packages = slices.Clone(slow)
 	}
 	for _, p := range all {
-		if len(p.TestGoFiles)+len(p.XTestGoFiles) > 0 {
+		runs := len(p.TestGoFiles)+len(p.XTestGoFiles) > 0
+		if runs && o.race && o.level == testlevel.Test.String() {
+			var broken error
+			runs, broken = p.races()
+			err = errors.Join(err, broken)
+		}
+		if runs {
 			packages = append(packages, p.ImportPath)
+		} else {
+			packages = slices.DeleteFunc(packages, func(slow string) bool { return slow == "."+strings.TrimPrefix(p.ImportPath, p.Module.Path) })
 		}
 	}
 	if err == nil && len(packages) == 0 {

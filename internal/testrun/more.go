@@ -180,6 +180,41 @@ func used(d ast.Decl, pkg string, imports map[string]string) (names []string) {
 	return names
 }
 
+// races reports whether a test of the package runs at level test with the race detector: one that neither has one goroutine
+// only nor waits for a higher level. Without one, the package need not be compiled again.
+func (p listed) races() (bool, error) {
+	for _, name := range slices.Concat(p.TestGoFiles, p.XTestGoFiles) {
+		f, err := parser.ParseFile(token.NewFileSet(), filepath.Join(p.Dir, name), nil, 0)
+		if err != nil {
+			return true, err
+		}
+		for _, d := range f.Decls {
+			if d, ok := d.(*ast.FuncDecl); ok && d.Recv == nil && strings.HasPrefix(d.Name.Name, "Test") && d.Name.Name != "TestMain" && !slices.ContainsFunc(d.Body.List, skips) {
+				return true, nil
+			}
+		}
+	}
+	return false, nil
+}
+
+// skips reports whether a statement skips the test at level test with the race detector.
+func skips(s ast.Stmt) bool {
+	x, _ := s.(*ast.ExprStmt)
+	if x == nil {
+		return false
+	}
+	call, _ := x.X.(*ast.CallExpr)
+	if call == nil {
+		return false
+	}
+	f, _ := call.Fun.(*ast.SelectorExpr)
+	if f == nil {
+		return false
+	}
+	pkg, _ := f.X.(*ast.Ident)
+	return pkg != nil && pkg.Name == path.Base(levels) && (f.Sel.Name == "OneGoroutine" || f.Sel.Name == "Long")
+}
+
 // levelDependent returns the names that use one of levelFuncs, directly or indirectly. The other functions of the package of
 // the levels do not count, although they ask for the level: without the race detector, Share and Some return everything at
 // every level, and a test of Databases runs on both at level test, once with the race detector.

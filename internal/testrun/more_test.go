@@ -63,6 +63,29 @@ func TestMore(t *testing.T) {
 	}
 }
 
+// TestRaces verifies that a package whose tests all skip with the race detector is not compiled with it.
+func TestRaces(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for name, x := range map[string]struct {
+		body string
+		want bool
+	}{
+		"one":    {"testlevel.OneGoroutine(t)", false},
+		"long":   {"t.Helper(); testlevel.Long(t)", false},
+		"both":   {"}; func TestOther(t *testing.T) { testlevel.OneGoroutine(t)", true},
+		"nested": {"if true { testlevel.Long(t) }", true},
+		"other":  {"testlevel.Share(1)", true},
+		"of":     {"other.Long(t)", true},
+	} {
+		if err := os.WriteFile(name+"_test.go", []byte("package a\nfunc TestMain(m *testing.M) {}\nfunc (x) TestIt() {}\nfunc helper() {}\nfunc TestIt(t *testing.T) { "+x.body+" }\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := (listed{TestGoFiles: []string{name + "_test.go"}}).races(); got != x.want || err != nil {
+			t.Errorf("%s: runs %v, error %v, want %v", x.body, got, err, x.want)
+		}
+	}
+}
+
 // TestParts verifies which texts name a part.
 func TestParts(t *testing.T) {
 	for text, want := range map[string]part{"1/1": {1, 1}, "2/3": {2, 3}, "0/2": {}, "3/2": {}, "1": {}, "/2": {}, "a/b": {}} {
