@@ -200,6 +200,7 @@ var Rules = slices.Concat(
 			Pkg: "internal/testrun", May: []string{"internal/clock", "internal/pgtest", "internal/testlevel"},
 			Why: "the test runner does not depend on the tested packages",
 		},
+		{Pkg: "internal/docstest", Why: "reading pages needs only the standard library"},
 		{Pkg: "internal/archtest", Why: "the architecture tests use only the standard library"},
 	},
 )

@@ -1,0 +1,251 @@
+package docstest
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/httpapi"
+	"github.com/holdfast-go/holdfast/internal/testlevel"
+)
+
+// spec is the OpenAPI document of the server.
+type spec struct {
+	paths    map[string]any
+	compiler *jsonschema.Compiler
+}
+
+const specURL = "http://127.0.0.1/openapi.json"
+
+func openSpec(t *testing.T) *spec {
+	t.Helper()
+	api := httpapi.New(httpapi.Options{NoKeys: true})
+	holdfasttest.Open(t, api)
+	w := httptest.NewRecorder()
+	api.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "http://127.0.0.1/api/v1/openapi.json", nil))
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(w.Body.Bytes()))
+	if err != nil {
+		t.Fatalf("%d %v", w.Code, err)
+	}
+	s := &spec{paths: doc.(map[string]any)["paths"].(map[string]any), compiler: jsonschema.NewCompiler()}
+	if err := s.compiler.AddResource(specURL, doc); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// known are routes that are not in the document.
+var known = []string{"/healthz", "/readyz", "/metrics", "/api/v1/openapi.json"}
+
+// check reports why the server has no such request, with such a body.
+func (s *spec) check(method, target, body string, hasBody bool) error {
+	u, err := url.Parse(target)
+	if err != nil {
+		return err
+	}
+	if slices.Contains(known, u.Path) {
+		return nil
+	}
+	template, found := s.route(strings.TrimPrefix(u.EscapedPath(), "/api/v1"), method)
+	if !found {
+		return fmt.Errorf("the server has no route %s %s", method, u.Path)
+	}
+	operation := s.paths[template].(map[string]any)[strings.ToLower(method)].(map[string]any)
+	for name := range u.Query() {
+		parameters, _ := operation["parameters"].([]any)
+		if !slices.ContainsFunc(parameters, func(p any) bool { return p.(map[string]any)["name"] == name }) {
+			return fmt.Errorf("%s %s has no parameter %q", method, template, name)
+		}
+	}
+	return s.checkBody(template, method, operation, body, hasBody)
+}
+
+func (s *spec) checkBody(template, method string, operation map[string]any, body string, hasBody bool) error {
+	request, _ := operation["requestBody"].(map[string]any)
+	switch {
+	case request == nil && hasBody:
+		return fmt.Errorf("%s %s has no body", method, template)
+	case strings.HasPrefix(body, "@") || !hasBody:
+		return nil
+	}
+	value, err := jsonschema.UnmarshalJSON(strings.NewReader(body))
+	if err != nil {
+		return fmt.Errorf("the body of %s %s is not JSON: %w", method, template, err)
+	}
+	media := "application/json"
+	if _, ok := request["content"].(map[string]any)[media]; !ok {
+		return nil
+	}
+	at := strings.NewReplacer("~", "~0", "/", "~1", "{", "%7B", "}", "%7D")
+	schema, err := s.compiler.Compile(fmt.Sprintf("%s#/paths/%s/%s/requestBody/content/%s/schema", specURL, at.Replace(template), strings.ToLower(method), at.Replace(media)))
+	if err != nil {
+		return err
+	}
+	return schema.Validate(value)
+}
+
+// route returns the template of a path.
+func (s *spec) route(target, method string) (template string, found bool) {
+	best := -1
+	for t, methods := range s.paths {
+		if _, ok := methods.(map[string]any)[strings.ToLower(method)]; !ok {
+			continue
+		}
+		pattern := "^" + regexp.MustCompile(`\\\{[^}]*\\\}`).ReplaceAllString(regexp.QuoteMeta(t), `[^/]+`) + "$"
+		if literal := len(t) - 2*strings.Count(t, "{"); regexp.MustCompile(pattern).MatchString(target) && literal > best {
+			template, best, found = t, literal, true
+		}
+	}
+	return template, found
+}
+
+// server is the address of a server in the pages.
+const server = "http://127.0.0.1:7070"
+
+// programs are commands that no test runs: a block that has one needs a reason in a comment "not run".
+var programs = []string{"cd", "go", "make", "npm", "node", "pip", "python3", "promtool", "psql", "export", "createdb", "mkdir", "docker", "sqlite3", "test", "cp", "cat", "systemctl"}
+
+// TestRequestsExist verifies that the server has the requests in the pages, with their parameters and bodies, and that no
+// command is unknown. Package cli verifies the commands of holdfast.
+func TestRequestsExist(t *testing.T) {
+	testlevel.OneGoroutine(t)
+	pages, err := Pages(os.DirFS(root))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := openSpec(t)
+	requests := 0
+	for _, p := range pages {
+		variables := map[string]string{"U": server + "/api/v1", "HOLDFAST_URL": server}
+		for _, b := range p.Blocks {
+			switch {
+			case b.Lang == "sh" || b.Lang == "console":
+				commands, err := b.Commands(variables)
+				if err != nil {
+					t.Errorf("%s: %v", b.At(), err)
+				}
+				for _, words := range commands {
+					request, err := s.command(b, words)
+					if err != nil {
+						t.Errorf("%s: %q: %v", b.At(), strings.Join(words, " "), err)
+					}
+					if request {
+						requests++
+					}
+				}
+			case b.Lang == "":
+				for _, m := range requestLine.FindAllStringSubmatch(b.Text, -1) {
+					requests++
+					if err := s.check(m[1], m[2], "", false); err != nil {
+						t.Errorf("%s: %v", b.At(), err)
+					}
+				}
+			}
+		}
+	}
+	if requests < 100 {
+		t.Errorf("only %d requests were found", requests)
+	}
+}
+
+var requestLine = regexp.MustCompile(`(?m)^(GET|POST|PUT|PATCH|DELETE) (/(?:api|healthz|readyz|metrics)\S*)$`)
+
+// command checks one command of a block, and reports whether it is a request.
+func (s *spec) command(b Block, words []string) (request bool, err error) {
+	switch {
+	case words[0] == "holdfast":
+		return false, nil
+	case slices.Contains(programs, words[0]):
+		if b.Comments["not run"] == "" && b.Comments["run by"] == "" && b.Comments["source"] == "" {
+			return false, fmt.Errorf("no test runs it: write the reason into a comment <!-- not run: REASON --> before the block, or the test into <!-- run by: TEST -->")
+		}
+		return false, nil
+	}
+	method, target, body, hasBody := "", "", "", false
+	switch words[0] {
+	case "put", "post": // functions that some pages define
+		method = strings.ToUpper(words[0])
+	case "call", "curl":
+	default:
+		return false, fmt.Errorf("unknown command")
+	}
+	for i := 1; i < len(words); i++ {
+		switch w := words[i]; {
+		case w == "-X":
+			i++
+			method = words[i]
+		case w == "-d" || w == "--data-binary":
+			i++
+			body, hasBody = words[i], true
+		case w == "-H" || w == "-c" || w == "-b" || w == "-o":
+			i++
+		case w == "-s" || w == "-sS" || w == "-N" || w == "-i" || w == "-f":
+		case target == "" && strings.HasPrefix(w, server):
+			target = strings.TrimPrefix(w, server)
+		case b.Comments["not run"] != "" || b.Comments["run by"] != "": // a request to another server
+			return false, nil
+		default:
+			return true, fmt.Errorf("unknown word %q", w)
+		}
+	}
+	if method == "" {
+		method = http.MethodGet
+		if hasBody {
+			method = http.MethodPost
+		}
+	}
+	return true, s.check(method, target, body, hasBody)
+}
+
+// elided removes what "…" stands for from JSON.
+func elided(text string) string {
+	var out strings.Builder
+	quoted, escaped := false, false
+	for _, c := range text {
+		switch {
+		case escaped:
+			escaped = false
+		case quoted && c == '\\':
+			escaped = true
+		case c == '"':
+			quoted = !quoted
+		case c == '…' && !quoted:
+			c = '\x00'
+		}
+		out.WriteRune(c)
+	}
+	plain := between.ReplaceAllString(out.String(), ",")
+	return strings.ReplaceAll(around.ReplaceAllString(plain, ""), "\x00", "")
+}
+
+var (
+	between = regexp.MustCompile(`,\s*\x00\s*,`)
+	around  = regexp.MustCompile(`,\s*\x00|\x00\s*,`)
+)
+
+// documents returns the JSON values of a block.
+func documents(text string) (all []json.RawMessage, err error) {
+	for d := json.NewDecoder(strings.NewReader(elided(text))); ; {
+		var v json.RawMessage
+		switch err := d.Decode(&v); err {
+		case nil:
+			all = append(all, v)
+		case io.EOF:
+			return all, nil
+		default:
+			return all, err
+		}
+	}
+}
