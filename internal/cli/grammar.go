@@ -218,7 +218,7 @@ func (p *program) parser(g *grammar, options ...kong.Option) (*kong.Kong, error)
 	return kong.New(g, append(options,
 		kong.Name("holdfast"), kong.Description(about), kong.PostBuild(describe),
 		kong.NoDefaultHelp(), kong.Writers(p.stdout, p.stderr), kong.Bind(p),
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true, FlagsLast: true, NoAppDescFormat: true, WrapUpperBound: 100}),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, FlagsLast: true, NoAppDescFormat: true, NoExpandSubcommands: true, WrapUpperBound: 100}),
 		kong.ValueFormatter(func(v *kong.Value) string {
 			if v.Name == "help" || v.Flag == nil || !isSetting(v.Flag) && v.Name != "config" {
 				return v.Help

@@ -63,6 +63,11 @@ func parseExample(k *kong.Kong, line string) error {
 	for _, w := range word.FindAllString(line, -1) {
 		args = append(args, strings.Trim(w, `'"`))
 	}
+	return parseWords(k, args)
+}
+
+// parseWords parses the arguments of a command.
+func parseWords(k *kong.Kong, args []string) error {
 	_ = kong.Visit(k.Model, func(n kong.Visitable, next kong.Next) error { // a new parser for each example is slow
 		switch n := n.(type) {
 		case *kong.Flag:
