@@ -15,8 +15,8 @@ import (
 	"github.com/holdfast-go/holdfast/sqlite"
 )
 
-// A handler that charges an invoice. Whoever sends the request again, under its key, gets
-// the same answer, and the invoice is charged once.
+// A handler that charges an invoice. A request that is repeated with its key gets the same response, and the invoice is
+// charged once.
 func ExampleMiddleware() {
 	ctx := context.Background()
 	dir, err := os.MkdirTemp("", "")
@@ -46,20 +46,24 @@ steps:
 	}
 
 	userID := func(r *http.Request) string { return r.Header.Get("X-User") } // in a program, the account that is signed in
-	pay := idem.Middleware(hf, idem.Options{User: userID})(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		invoice, err := invoices.Fire(r.Context(), hf, "i1", "pay", "customer")
+	// [middleware]
+	once := idem.Middleware(hf, idem.Options{User: userID})
+	mux := http.NewServeMux()
+	mux.Handle("POST /invoices/{id}/pay", once(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		invoice, err := invoices.Fire(r.Context(), hf, r.PathValue("id"), "pay", "customer")
 		if err != nil {
 			http.Error(w, err.Error(), fault.CodeOf(err).Status())
 			return
 		}
 		fmt.Fprint(w, invoice.Status)
-	}))
+	})))
+	// [/middleware]
 	for range 2 {
 		r := httptest.NewRequest(http.MethodPost, "/invoices/i1/pay", nil)
 		r.Header.Set("Idempotency-Key", "7f3a")
 		r.Header.Set("X-User", "u17")
 		w := httptest.NewRecorder()
-		pay.ServeHTTP(w, r)
+		mux.ServeHTTP(w, r)
 		fmt.Printf("%d %s, replayed: %t\n", w.Code, w.Body, w.Header().Get("Idempotency-Replayed") == "true")
 	}
 	// Output:
