@@ -1,0 +1,19 @@
+package main
+
+import (
+	"context"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/run"
+)
+
+// refunds is a run that waits for the approval of a manager, and then fires the step "refund" of the order.
+var refunds = run.Define("refund", "1",
+	run.Approval("ask", `="Refund order " + input.order + "?"`, run.For("manager"), run.OnReject("end")),
+	run.Fire("refund", "order", "=input.order", "refund", "manager"))
+
+// askRefund starts the run of a refund. The key makes sure that an order has one.
+func (s *Shop) askRefund(ctx context.Context, hf *holdfast.Engine, id string) error {
+	_, _, err := refunds.Start(ctx, hf, map[string]string{"order": id}, run.Key("refund-"+id))
+	return err
+}
