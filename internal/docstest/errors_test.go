@@ -61,11 +61,10 @@ func codes(t *testing.T) string {
 			goName = "`holdfast." + sentinel + "`"
 		}
 		text := strings.Join(strings.Fields(strings.TrimPrefix(s.Doc.Text(), s.Names[0].Name+" ")), " ")
-		if rest, found := strings.CutPrefix(text, "is returned "); found {
-			text = "Returned " + rest
-		} else {
-			text = strings.ToUpper(text[:1]) + text[1:]
+		for _, begin := range []string{"is returned ", "means that ", "is "} {
+			text = strings.TrimPrefix(text, begin)
 		}
+		text = strings.ToUpper(text[:1]) + text[1:]
 		fmt.Fprintf(&out, "| `%s` | %d | %s | %s |\n", value, fault.Code(value).Status(), goName, text)
 	}
 	if n < 30 {
