@@ -14,8 +14,8 @@ import (
 	"github.com/holdfast-go/holdfast/stream"
 )
 
-// An account is what its events make of it, and is never overdrawn: whoever
-// withdraws decides on the very state that the withdrawal is appended to.
+// The state of an account is folded from its events. It is never overdrawn, because a withdrawal is appended only at the
+// version of the state that it was decided on.
 func ExampleFold() {
 	type account struct{ Cents int }
 	accounts := stream.Fold("account-", func(a account, e stream.Event) (account, error) {
@@ -56,8 +56,8 @@ func ExampleFold() {
 	// {300} 1 <nil>
 }
 
-// What is said about a person is kept under a key of their own, and is gone when
-// the key is. That something was said stays.
+// The data about a person is encrypted with a key of that person, and cannot be read after the key is deleted. The event
+// itself stays.
 func ExampleVault() {
 	master := []byte("32 random bytes, out of a secret") // from where you keep secrets
 	vault, err := stream.NewVault(master)
@@ -89,7 +89,7 @@ func ExampleVault() {
 	// true
 }
 
-// openExample opens an engine on a file that goes when the example ends.
+// openExample opens an engine on a file that is deleted when the example ends.
 func openExample() (context.Context, *holdfast.Engine, func()) {
 	folder, err := os.MkdirTemp("", "holdfast")
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/holdfast-go/holdfast/stream"
 )
 
-// Two writers have both seen version 0. One of them wins; the other is told
-// where the stream is, and has written nothing.
+// Two writers have both seen version 0. One of them wins. The other gets the current version of the stream, and writes
+// nothing.
 func ExampleAppend() {
 	folder, err := os.MkdirTemp("", "holdfast")
 	if err != nil {
