@@ -1,19 +1,58 @@
 package main
 
 import (
+	"context"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/postgres"
 )
+
+// statement matches a statement of the shop.
+var statement = regexp.MustCompile("`((?:INSERT|UPDATE|DELETE|SELECT)[^`]*)`")
+
+// TestStatementsOnPostgreSQL verifies that the shop's SQL is also that of PostgreSQL, as docs/tutorial.md says.
+func TestStatementsOnPostgreSQL(t *testing.T) {
+	hf := holdfasttest.OpenOn(t, holdfasttest.At(holdfasttest.PostgreSQL(t)))
+	err := hf.Update(t.Context(), func(ctx context.Context, tx holdfast.Tx) error {
+		if _, err := postgres.Raw(tx).Exec(ctx, schema); err != nil {
+			return err
+		}
+		n := 0
+		for _, file := range []string{"shop.go", "sales.go"} {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				return err
+			}
+			for _, m := range statement.FindAllStringSubmatch(string(text), -1) {
+				n++
+				if _, err := postgres.Raw(tx).Exec(ctx, fmt.Sprintf("PREPARE shop_%d AS %s", n, m[1])); err != nil {
+					return fmt.Errorf("%s: %w", m[1], err)
+				}
+			}
+		}
+		if n < 5 {
+			return fmt.Errorf("only %d statements were found", n)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
 
 // TestTheTutorial sends the requests of docs/tutorial.md, and verifies the responses that the page shows.
 func TestTheTutorial(t *testing.T) {
