@@ -3,6 +3,7 @@ package docstest
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -25,6 +26,7 @@ import (
 type spec struct {
 	paths    map[string]any
 	compiler *jsonschema.Compiler
+	partial  *jsonschema.Compiler // of the same document, but nothing is required, because pages omit parts of responses
 }
 
 const specURL = "http://127.0.0.1/openapi.json"
@@ -39,12 +41,68 @@ func openSpec(t *testing.T) *spec {
 	if err != nil {
 		t.Fatalf("%d %v", w.Code, err)
 	}
-	s := &spec{paths: doc.(map[string]any)["paths"].(map[string]any), compiler: jsonschema.NewCompiler()}
-	if err := s.compiler.AddResource(specURL, doc); err != nil {
+	s := &spec{paths: doc.(map[string]any)["paths"].(map[string]any), compiler: jsonschema.NewCompiler(), partial: jsonschema.NewCompiler()}
+	if err := errors.Join(s.compiler.AddResource(specURL, doc), s.partial.AddResource(specURL, optional(doc))); err != nil {
 		t.Fatal(err)
 	}
 	return s
 }
+
+// optional returns a copy of a document in which no schema requires a property.
+func optional(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		all := make(map[string]any)
+		for name, x := range v {
+			if _, list := x.([]any); name != "required" || !list {
+				all[name] = optional(x)
+			}
+		}
+		return all
+	case []any:
+		all := make([]any, len(v))
+		for i, x := range v {
+			all[i] = optional(x)
+		}
+		return all
+	}
+	return v
+}
+
+// checkResponse reports why a document is not a response to a request.
+func (s *spec) checkResponse(method, target string, document json.RawMessage) error {
+	u, err := url.Parse(target)
+	if err != nil {
+		return err
+	}
+	template, _ := s.route(strings.TrimPrefix(u.EscapedPath(), "/api/v1"), method)
+	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(document))
+	if err != nil {
+		return err
+	}
+	if fields, _ := value.(map[string]any); fields["code"] != nil && fields["detail"] != nil {
+		return nil // an error
+	}
+	responses, _ := s.paths[template].(map[string]any)[strings.ToLower(method)].(map[string]any)["responses"].(map[string]any)
+	err = errors.New("the route has no such response")
+	for status, response := range responses {
+		content, _ := response.(map[string]any)["content"].(map[string]any)
+		if content["application/json"] == nil || !strings.HasPrefix(status, "2") {
+			continue
+		}
+		schema, bad := s.partial.Compile(fmt.Sprintf("%s#/paths/%s/%s/responses/%s/content/application~1json/schema", specURL, pointer.Replace(template), strings.ToLower(method), status))
+		if bad != nil {
+			return bad
+		}
+		if err = schema.Validate(value); err == nil {
+			return nil
+		}
+	}
+	return fmt.Errorf("%s %s: %w", method, template, err)
+}
+
+// pointer escapes a path for a JSON pointer in a URL.
+var pointer = strings.NewReplacer("~", "~0", "/", "~1", "{", "%7B", "}", "%7D")
 
 // known are routes that are not in the document.
 var known = []string{"/healthz", "/readyz", "/metrics", "/api/v1/openapi.json"}
@@ -88,8 +146,7 @@ func (s *spec) checkBody(template, method string, operation map[string]any, body
 	if _, ok := request["content"].(map[string]any)[media]; !ok {
 		return nil
 	}
-	at := strings.NewReplacer("~", "~0", "/", "~1", "{", "%7B", "}", "%7D")
-	schema, err := s.compiler.Compile(fmt.Sprintf("%s#/paths/%s/%s/requestBody/content/%s/schema", specURL, at.Replace(template), strings.ToLower(method), at.Replace(media)))
+	schema, err := s.compiler.Compile(fmt.Sprintf("%s#/paths/%s/%s/requestBody/content/%s/schema", specURL, pointer.Replace(template), strings.ToLower(method), pointer.Replace(media)))
 	if err != nil {
 		return err
 	}
@@ -115,7 +172,7 @@ func (s *spec) route(target, method string) (template string, found bool) {
 const server = "http://127.0.0.1:7070"
 
 // programs are commands that no test runs: a block that has one needs a reason in a comment "not run".
-var programs = []string{"cd", "go", "make", "npm", "node", "pip", "python3", "promtool", "psql", "export", "createdb", "mkdir", "docker", "sqlite3", "test", "cp", "cat", "systemctl"}
+var programs = []string{"cd", "go", "make", "npm", "node", "pip", "python3", "promtool", "psql", "export", "createdb", "mkdir", "docker", "sqlite3", "test", "cp", "cat", "systemctl", "sleep", "pkill"}
 
 // TestRequestsExist verifies that the server has the requests in the pages, with their parameters and bodies, and that no
 // command is unknown. Package cli verifies the commands of holdfast.
@@ -126,26 +183,44 @@ func TestRequestsExist(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := openSpec(t)
-	requests := 0
+	requests, responses := 0, 0
 	for _, p := range pages {
 		variables := map[string]string{"U": server + "/api/v1", "HOLDFAST_URL": server}
+		var asked []request // in the last block of commands
 		for _, b := range p.Blocks {
-			switch {
-			case b.Lang == "sh" || b.Lang == "console":
+			switch b.Lang {
+			case "sh", "console":
+				asked = nil
 				commands, err := b.Commands(variables)
 				if err != nil {
 					t.Errorf("%s: %v", b.At(), err)
 				}
 				for _, words := range commands {
-					request, err := s.command(b, words)
+					r, err := s.command(b, words)
 					if err != nil {
 						t.Errorf("%s: %q: %v", b.At(), strings.Join(words, " "), err)
 					}
-					if request {
-						requests++
+					if r != nil {
+						asked = append(asked, *r)
 					}
 				}
-			case b.Lang == "":
+				requests += len(asked)
+			case "json":
+				all, err := documents(b.Text)
+				if err != nil || len(all) != len(asked) {
+					asked = nil // not the responses to these requests, or not to all of them
+					continue
+				}
+				for i, r := range asked {
+					responses++
+					if err := s.checkResponse(r.method, r.target, all[i]); err != nil {
+						t.Errorf("%s: response %d: %v", b.At(), i+1, err)
+					}
+				}
+			case "":
+				if typed.MatchString(b.Text) {
+					t.Errorf("%s: the block has commands: begin it with ```sh or ```console", b.At())
+				}
 				for _, m := range requestLine.FindAllStringSubmatch(b.Text, -1) {
 					requests++
 					if err := s.check(m[1], m[2], "", false); err != nil {
@@ -155,23 +230,29 @@ func TestRequestsExist(t *testing.T) {
 			}
 		}
 	}
-	if requests < 100 {
-		t.Errorf("only %d requests were found", requests)
+	if requests < 100 || responses < 15 {
+		t.Errorf("only %d requests and %d responses were found", requests, responses)
 	}
 }
 
+// typed matches a command.
+var typed = regexp.MustCompile(`(?m)^(?:\$ .*|(?:holdfast [a-z]+ .*-|curl |call |go (?:run|test|get|mod)).*)$`)
+
+// request is a request of a page.
+type request struct{ method, target string }
+
 var requestLine = regexp.MustCompile(`(?m)^(GET|POST|PUT|PATCH|DELETE) (/(?:api|healthz|readyz|metrics)\S*)$`)
 
-// command checks one command of a block, and reports whether it is a request.
-func (s *spec) command(b Block, words []string) (request bool, err error) {
+// command checks one command of a block, and returns the request that it sends, if any.
+func (s *spec) command(b Block, words []string) (*request, error) {
 	switch {
 	case words[0] == "holdfast":
-		return false, nil
+		return nil, nil
 	case slices.Contains(programs, words[0]):
 		if b.Comments["not run"] == "" && b.Comments["run by"] == "" && b.Comments["source"] == "" {
-			return false, fmt.Errorf("no test runs it: write the reason into a comment <!-- not run: REASON --> before the block, or the test into <!-- run by: TEST -->")
+			return nil, fmt.Errorf("no test runs it: write the reason into a comment <!-- not run: REASON --> before the block, or the test into <!-- run by: TEST -->")
 		}
-		return false, nil
+		return nil, nil
 	}
 	method, target, body, hasBody := "", "", "", false
 	switch words[0] {
@@ -179,7 +260,7 @@ func (s *spec) command(b Block, words []string) (request bool, err error) {
 		method = strings.ToUpper(words[0])
 	case "call", "curl":
 	default:
-		return false, fmt.Errorf("unknown command")
+		return nil, fmt.Errorf("unknown command")
 	}
 	for i := 1; i < len(words); i++ {
 		switch w := words[i]; {
@@ -195,9 +276,9 @@ func (s *spec) command(b Block, words []string) (request bool, err error) {
 		case target == "" && strings.HasPrefix(w, server):
 			target = strings.TrimPrefix(w, server)
 		case b.Comments["not run"] != "" || b.Comments["run by"] != "": // a request to another server
-			return false, nil
+			return nil, nil
 		default:
-			return true, fmt.Errorf("unknown word %q", w)
+			return nil, fmt.Errorf("unknown word %q", w)
 		}
 	}
 	if method == "" {
@@ -206,7 +287,7 @@ func (s *spec) command(b Block, words []string) (request bool, err error) {
 			method = http.MethodPost
 		}
 	}
-	return true, s.check(method, target, body, hasBody)
+	return &request{method, target}, s.check(method, target, body, hasBody)
 }
 
 // elided removes what "…" stands for from JSON.
