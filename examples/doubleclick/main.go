@@ -10,7 +10,8 @@ import (
 )
 
 func main() {
-	ctx, clicks := context.Background(), make(chan error)
+	ctx, stop := context.WithCancel(context.Background())
+	clicks := make(chan error)
 	invoices := lifecycle.MustParse[any]([]byte(`{"workflow": "invoice", "owning_module": "billing", "janitor": "standard",
 		"status_types": ["sent", "paying", "paid"], "initial_status": "sent", "steps": [{"step_id": 10, "step_key": "pay",
 		"status": "sent", "successful_claim_state": ["paying", "sent"], "successful_state": "paid", "action": "Charge"}]}`))
@@ -19,12 +20,11 @@ func main() {
 		return nil
 	}, lifecycle.Idempotent())
 	hf, _ := holdfast.Open(ctx, sqlite.File("app.db"), holdfast.Config{}, invoices) // handle the errors
+	defer func() { stop(); hf.Close() }()
+	go hf.Run(ctx) // finishes what a crash interrupted
 	_, _ = invoices.Create(ctx, hf, "i-1", map[string]int{"cents": 1200})
-	for range 2 { // a double-click
-		go func() {
-			_, err := invoices.Fire(ctx, hf, "i-1", "pay", "customer")
-			clicks <- err
-		}()
-	}
+	click := func() { _, err := invoices.Fire(ctx, hf, "i-1", "pay", "customer"); clicks <- err }
+	go click()
+	go click() // a double-click
 	fmt.Printf("click: %v\nclick: %v\n", <-clicks, <-clicks)
 }
