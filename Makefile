@@ -62,6 +62,7 @@ tools:
 	echo 'govulncheck: the vulnerability database cannot be reached, so known vulnerabilities were not looked for'; exit 0;; esac; \
 	echo "$$out"; exit $$code
 
+vet: export GOGC ?= 400
 vet:
 	$(GO) vet $(PKGS)
 	$(if $(MODULES),cd $(MODULES) && $(GO) vet ./...)

@@ -414,8 +414,7 @@ export interface DiagramEdge {
   /** In a lifecycle step, claim, done, failed or revert; in a definition next, then, else, failure, timeout or reject. */
   kind: string;
   label: string;
-  /** The middle of the label, directly above the line; null if the line has none. */
-  labelAt: DiagramPoint;
+  labelAt: DiagramPoint | null;
   /** The line, from the border of one node to that of the other. No line crosses another node. */
   points: (DiagramPoint)[];
   to: string;

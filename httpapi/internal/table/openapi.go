@@ -155,7 +155,7 @@ func (r *Route[C]) description() string {
 }
 
 // orNull are members that are an object or null, which huma does not express.
-var orNull = map[string]string{"Entity": "claim", "Resolved": "operation", "Session": "key"}
+var orNull = map[string]string{"Entity": "claim", "Resolved": "operation", "Session": "key", "DiagramEdge": "labelAt"}
 
 // operation describes a route.
 func (r *Route[C]) operation(schemas huma.Registry) *huma.Operation {

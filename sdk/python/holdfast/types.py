@@ -466,7 +466,7 @@ class _Diagram(TypedDict):
 class Diagram(_Diagram, total=False):
     layout: DiagramLayout
 
-DiagramEdge = TypedDict("DiagramEdge", {"from": "str", "kind": "str", "label": "str", "labelAt": "DiagramPoint", "points": "List[DiagramPoint]", "to": "str"})
+DiagramEdge = TypedDict("DiagramEdge", {"from": "str", "kind": "str", "label": "str", "labelAt": "Union[DiagramPoint, None]", "points": "List[DiagramPoint]", "to": "str"})
 
 
 class DiagramLayout(TypedDict):
