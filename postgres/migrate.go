@@ -91,8 +91,8 @@ func (d opener) Script(o store.Options) (string, error) {
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "BEGIN;\n%s;\n\n%s;\n%s;\n", ownPath, fill(createSchema, d.schema, ""), fill(createMigration, d.schema, ""))
-	for _, m := range known {
-		fmt.Fprintf(&b, "\n-- migration %d: %s\n%s\n%s;\n", m.Number, m.Name, fill(m.SQL, d.schema, ""), fill(record(m), d.schema, ""))
+	for i, m := range known {
+		fmt.Fprintf(&b, "\n%s%s\n%s;\n", m.Heading(known[max(i-1, 0)].MinReader), fill(m.SQL, d.schema, ""), fill(record(m), d.schema, ""))
 	}
 	fmt.Fprintf(&b, "\n%s\n", fill(guard, d.schema, ""))
 	if o.RuntimeRole != "" {

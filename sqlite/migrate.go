@@ -36,8 +36,8 @@ func (d opener) Script(o store.Options) (string, error) {
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "BEGIN IMMEDIATE;\n\n%s;\n", createMigration)
-	for _, m := range known {
-		fmt.Fprintf(&b, "\n-- migration %d: %s\n%s\n%s;\n", m.Number, m.Name, m.SQL, record(m))
+	for i, m := range known {
+		fmt.Fprintf(&b, "\n%s%s\n%s;\n", m.Heading(known[max(i-1, 0)].MinReader), m.SQL, record(m))
 	}
 	b.WriteString("\nCOMMIT;\n")
 	return b.String(), nil

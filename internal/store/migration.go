@@ -25,6 +25,15 @@ type Migration struct {
 	Sum       string
 }
 
+// Heading returns the comment that begins the migration in a script. previous is the MinReader of the migration before it.
+func (m Migration) Heading(previous int) string {
+	text := fmt.Sprintf("-- migration %d: %s\n", m.Number, m.Name)
+	if m.MinReader > previous {
+		text += fmt.Sprintf("-- Stop all nodes whose schema number is less than %d first: they do not work with this schema.\n", m.MinReader)
+	}
+	return text
+}
+
 // Applied is a migration as recorded in a database.
 type Applied struct {
 	Number    int
