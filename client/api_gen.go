@@ -195,14 +195,14 @@ func (c *Client) CreateEntity(ctx context.Context, lifecycle string, in wire.New
 	return do[wire.Entity](ctx, c, newRequest(http.MethodPost, in, "lifecycles", lifecycle, "entities"), o)
 }
 
-// ListEntities lists a lifecycle's entities, in the order of their ids. With a filter, a page
-// may have few items, or none, and still a next one.
+// ListEntities lists a lifecycle's entities, ordered by id. With a filter, a page may have few
+// items, or none, and still a next one.
 func (c *Client) ListEntities(ctx context.Context, lifecycle string, f EntityFilter) iter.Seq2[wire.Entity, error] {
 	return pages(func(p Page) (wire.List[wire.Entity], error) { return c.ListEntitiesPage(ctx, lifecycle, f, p) })
 }
 
-// ListEntitiesPage lists a page of a lifecycle's entities, in the order of their ids. With a
-// filter, a page may have few items, or none, and still a next one.
+// ListEntitiesPage lists a page of a lifecycle's entities, ordered by id. With a filter, a
+// page may have few items, or none, and still a next one.
 func (c *Client) ListEntitiesPage(ctx context.Context, lifecycle string, f EntityFilter, p Page, o ...Option) (wire.List[wire.Entity], error) {
 	return do[wire.List[wire.Entity]](ctx, c, list(p, "lifecycles", lifecycle, "entities").set("status", f.Status).set("since", f.Since).set("until", f.Until).set("updatedSince", f.UpdatedSince).set("updatedUntil", f.UpdatedUntil), o)
 }

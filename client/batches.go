@@ -7,13 +7,13 @@ import (
 	"github.com/holdfast-go/holdfast/wire"
 )
 
-// AcceptItems makes the charges of the succeeded items with these keys final. Without keys it accepts none.
+// AcceptItems finalizes the charges for the succeeded items that have these keys. Without keys it accepts none.
 func (c *Client) AcceptItems(ctx context.Context, id string, keys []string, o ...Option) (wire.Accepted, error) {
 	keys = append([]string{}, keys...) // the server takes null to mean all
 	return c.accept(ctx, id, wire.AcceptItems{Items: &keys}, o)
 }
 
-// AcceptAllItems makes the charges of all succeeded items of a batch final.
+// AcceptAllItems finalizes the charges for all succeeded items of a batch.
 func (c *Client) AcceptAllItems(ctx context.Context, id string, o ...Option) (wire.Accepted, error) {
 	return c.accept(ctx, id, wire.AcceptItems{}, o)
 }

@@ -19,7 +19,7 @@ func ExpectVersion(version int64) Option {
 	return condition("ExpectVersion", "If-Match", tagOf(version))
 }
 
-// Present applies a change only if the scope exists, at any version. Calls that do not change a scope refuse this
+// Present applies a change only if the scope exists, whatever its version. Calls that do not change a scope refuse this
 // option.
 func Present() Option { return condition("Present", "If-Match", "*") }
 

@@ -131,7 +131,7 @@ func (r relation) check(t *table, ours string) error {
 	case r.kind == "v" || r.kind == "m":
 		return fault.New(fault.Validation, "%s is a view: use the underlying table instead", t.name)
 	case r.kind != "r" && r.kind != "p":
-		return fault.New(fault.Validation, "%s is not an ordinary or partitioned table: use one of these", t.name)
+		return fault.New(fault.Validation, "%s is not a table: use an ordinary or a partitioned table", t.name)
 	case r.temporary:
 		return fault.New(fault.Validation, "%s is a temporary table, which only one connection can see: use a permanent table", t.name)
 	case !r.usage:

@@ -72,7 +72,7 @@ func mapCode(code int, name string, err error) error {
 	case codeCantOpen:
 		return fault.New(fault.Unavailable, "%s cannot be opened, because the file or one of its companion files (-wal, -shm) cannot be created or read: check the permissions of its folder", name).Wrap(err)
 	case codeIO:
-		return fault.New(fault.Unavailable, "%s: the disk reported an error: check the disk", name).Wrap(err)
+		return fault.New(fault.Unavailable, "%s: disk I/O error: check the disk", name).Wrap(err)
 	default:
 		return fault.New(fault.Internal, "%s: a statement failed (SQLite code %d)", name, code).Wrap(err)
 	}

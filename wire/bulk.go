@@ -36,7 +36,7 @@ type StartedBulk struct {
 type BulkPreview struct {
 	Total        int64        `json:"total" doc:"Number of objects that the action would be done to."`
 	Members      []BulkMember `json:"members" doc:"The first 100 of them."`
-	RefusedTotal int64        `json:"refusedTotal" doc:"Number of ids that would be refused now."`
+	RefusedTotal int64        `json:"refusedTotal" doc:"Number of ids that would currently be refused."`
 	Refused      []BulkMember `json:"refused" doc:"The first 100 of them."`
 }
 

@@ -58,7 +58,7 @@ type LiveRefusal struct {
 	At      *Time      `json:"at"`
 }
 
-// LiveInbox is the inbox with its first entries.
+// LiveInbox has the first entries of the inbox, and the number of entries of each kind.
 type LiveInbox struct {
 	Items  []InboxItem  `json:"items" doc:"The first 100 entries, oldest first."`
 	Counts []InboxCount `json:"counts"`

@@ -5,7 +5,7 @@ type PutWallet struct {
 	AllowNegative bool `json:"allowNegative,omitempty" doc:"Whether the balance may be negative."`
 }
 
-// Wallet is a balance of points.
+// Wallet holds a balance of points.
 type Wallet struct {
 	ID            string `json:"id"`
 	Balance       int64  `json:"balance"`

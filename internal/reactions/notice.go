@@ -97,7 +97,7 @@ func (w *Worker) Notice(topics []string) []string {
 		case n.Error != "":
 			w.Log.Error("reaction skipped an event that failed permanently", "workspace", n.Workspace, "reaction", n.Reaction, "stream", n.Stream, "version", n.Version, "error", n.Error)
 		default:
-			w.Log.Info("reaction continues after a repair", "outcome", n.What, "workspace", n.Workspace, "reaction", n.Reaction, "stream", n.Stream)
+			w.Log.Info("reaction resumed after a repair", "outcome", n.What, "workspace", n.Workspace, "reaction", n.Reaction, "stream", n.Stream)
 		}
 	}
 	return others

@@ -48,8 +48,8 @@ func TestBlocksAndReleasesAreNoticed(t *testing.T) {
 		repair(t, hf, "reset", reactions.Filter{Reaction: name})
 		for _, line := range []string{
 			`level=ERROR msg="reaction blocked on a stream; unblock or reset the stream, or skip the event" workspace=default reaction=$after:bill:Mail stream=s version=1 error=no`,
-			`level=INFO msg="reaction continues after a repair" outcome=unblocked workspace=default reaction=$after:bill:Mail stream=s`,
-			`level=INFO msg="reaction continues after a repair" outcome=reset workspace=default reaction=$after:bill:Mail stream=s`,
+			`level=INFO msg="reaction resumed after a repair" outcome=unblocked workspace=default reaction=$after:bill:Mail stream=s`,
+			`level=INFO msg="reaction resumed after a repair" outcome=reset workspace=default reaction=$after:bill:Mail stream=s`,
 		} {
 			if strings.Count(log.String(), line) != 1 {
 				t.Errorf("log has no line %s:\n%s", line, &log)

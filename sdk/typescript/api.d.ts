@@ -239,7 +239,7 @@ export interface BulkPreview {
   members: (BulkMember)[];
   /** The first 100 of them. */
   refused: (BulkMember)[];
-  /** Number of ids that would be refused now. */
+  /** Number of ids that would currently be refused. */
   refusedTotal: number;
   /** Number of objects that the action would be done to. */
   total: number;
@@ -1976,7 +1976,7 @@ export class Api {
   }): Promise<Diagram>;
   /** Create an entity. Without an id and without a idempotency key, each call creates a new entity. */
   createEntity(lifecycle: string, body: NewEntity, options?: KeyOptions): Promise<Entity>;
-  /** List a lifecycle's entities, in the order of their ids. With a filter, a page may have few items, or none, and still a next one. */
+  /** List a lifecycle's entities, ordered by id. With a filter, a page may have few items, or none, and still a next one. */
   listEntities(lifecycle: string, options?: CallOptions & {
     /** Only entities with this status. */
     status?: string;
@@ -1993,7 +1993,7 @@ export class Api {
     /** Position to continue from: the value of next in the previous page. */
     cursor?: string;
   }): AsyncGenerator<Entity, void, undefined>;
-  /** One page: List a lifecycle's entities, in the order of their ids. With a filter, a page may have few items, or none, and still a next one. */
+  /** One page: List a lifecycle's entities, ordered by id. With a filter, a page may have few items, or none, and still a next one. */
   listEntitiesPage(lifecycle: string, options?: CallOptions & {
     /** Only entities with this status. */
     status?: string;

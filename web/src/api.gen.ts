@@ -237,7 +237,7 @@ export interface BulkPreview {
   members: (BulkMember)[];
   /** The first 100 of them. */
   refused: (BulkMember)[];
-  /** Number of ids that would be refused now. */
+  /** Number of ids that would currently be refused. */
   refusedTotal: number;
   /** Number of objects that the action would be done to. */
   total: number;

@@ -151,11 +151,11 @@ class Api:
         return self._send("POST", ["lifecycles", lifecycle, "entities"], body=body, key=idempotency_key, repeat="key")
 
     def list_entities(self, lifecycle: str, *, status: str | None = None, since: str | datetime | None = None, until: str | datetime | None = None, updated_since: str | datetime | None = None, updated_until: str | datetime | None = None, limit: int | None = None, cursor: str | None = None) -> Iterator[t.Entity]:
-        """List a lifecycle's entities, in the order of their ids. With a filter, a page may have few items, or none, and still a next one."""
+        """List a lifecycle's entities, ordered by id. With a filter, a page may have few items, or none, and still a next one."""
         return self._pages(lambda at: self.list_entities_page(lifecycle, status=status, since=since, until=until, updated_since=updated_since, updated_until=updated_until, limit=limit, cursor=at), cursor)
 
     def list_entities_page(self, lifecycle: str, *, status: str | None = None, since: str | datetime | None = None, until: str | datetime | None = None, updated_since: str | datetime | None = None, updated_until: str | datetime | None = None, limit: int | None = None, cursor: str | None = None) -> t.ListEntity:
-        """One page: List a lifecycle's entities, in the order of their ids. With a filter, a page may have few items, or none, and still a next one."""
+        """One page: List a lifecycle's entities, ordered by id. With a filter, a page may have few items, or none, and still a next one."""
         return self._send("GET", ["lifecycles", lifecycle, "entities"], query={"status": status, "since": since, "until": until, "updatedSince": updated_since, "updatedUntil": updated_until, "limit": limit, "cursor": cursor}, repeat="read")
 
     def get_entity(self, lifecycle: str, id: str, *, at: int | None = None) -> t.Entity:

@@ -262,7 +262,7 @@ class BulkPreview(TypedDict):
     members: List[BulkMember]
     # The first 100 of them.
     refused: List[BulkMember]
-    # Number of ids that would be refused now.
+    # Number of ids that would currently be refused.
     refusedTotal: int
     # Number of objects that the action would be done to.
     total: int
