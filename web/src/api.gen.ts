@@ -414,6 +414,7 @@ export interface DiagramEdge {
   /** In a lifecycle step, claim, done, failed or revert; in a definition next, then, else, failure, timeout or reject. */
   kind: string;
   label: string;
+  /** The middle of the label, directly above the line; null if the line has none. */
   labelAt: DiagramPoint | null;
   /** The line, from the border of one node to that of the other. No line crosses another node. */
   points: (DiagramPoint)[];
@@ -1491,6 +1492,7 @@ export interface ScopeKind {
 export interface Session {
   /** When the session ends or, for a caller without one, when its API key expires; null if it does not. */
   expiresAt: string | null;
+  /** The caller's API key; null on a server without API keys. */
   key: SessionKey | null;
   /** Whether the server requires API keys. */
   login: boolean;

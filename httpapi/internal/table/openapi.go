@@ -47,7 +47,7 @@ func (t Table[C]) OpenAPI() []byte {
 	}
 	for name, member := range orNull {
 		if s := schemas.Map()[name]; s != nil {
-			s.Properties[member] = &huma.Schema{AnyOf: []*huma.Schema{s.Properties[member], {Type: "null"}}}
+			s.Properties[member] = &huma.Schema{Description: s.Properties[member].Description, AnyOf: []*huma.Schema{s.Properties[member], {Type: "null"}}}
 		}
 	}
 	if p := schemas.Map()["Problem"]; p != nil {

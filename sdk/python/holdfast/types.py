@@ -1636,6 +1636,7 @@ class ScopeKind(TypedDict):
 class Session(TypedDict):
     # When the session ends or, for a caller without one, when its API key expires; null if it does not.
     expiresAt: Union[str, None]
+    # The caller's API key; null on a server without API keys.
     key: Union[SessionKey, None]
     # Whether the server requires API keys.
     login: bool
