@@ -54,6 +54,7 @@ func database(t *testing.T, statements ...string) (path string, db *sql.DB) {
 	return path, db
 }
 
+// [row]
 const ownConfig = `
 workflow: invoice
 owning_module: billing
@@ -75,6 +76,8 @@ steps:
 type Row struct {
 	Cents int64 `json:"cents"`
 }
+
+// [/row]
 
 func TestOwnTables(t *testing.T) {
 	ctx := t.Context()
