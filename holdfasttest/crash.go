@@ -13,11 +13,12 @@ import (
 	"github.com/holdfast-go/holdfast/sqlite"
 )
 
-// Scenario is a use of an engine that must survive a crash at any point.
+// Scenario is a use of an engine that must survive a crash at any point. A case is one run of a scenario with its faults
+// ([Crash]).
 type Scenario struct {
 	// Name, if set, makes the scenario run as a subtest with that name.
 	Name string
-	// Setup prepares each database before an engine is opened on it, such as its own tables. where is the path of a
+	// Setup creates what the scenario needs in each database, such as its own tables, before an engine is opened. where is the path of a
 	// SQLite file or the URL of a PostgreSQL database. It may be nil.
 	Setup func(ctx context.Context, where string) error
 	// Parts returns the parts that the engine is opened with. It is called each time the engine is opened.
@@ -29,7 +30,7 @@ type Scenario struct {
 	// [errors.Is].
 	Accepts []error
 	// Recover performs the work that background loops do in a running program. It is called after each request, whether
-	// it is done or failed, and after the engine is reopened. The default is [Settle].
+	// it is done or failed, and after the engine is reopened. The default is [SettleWith] with Person.
 	Recover func(context.Context, *holdfast.Engine) error
 	// Person acts on what [Settle] finds waiting. It may be nil. It is not used if Recover is set.
 	Person Person
@@ -42,8 +43,8 @@ type Scenario struct {
 	Databases []string
 }
 
-// caseVar is the name of the environment variable that makes [Crash] run a single case, such as "7:after" or
-// "7:after,2:before". A failure prints the value.
+// caseVar is the name of the environment variable that makes [Crash] run a single case, such as "7:after",
+// "7:after,2:before" or "3:lost!", a fault that lasts. A failure prints the value.
 const caseVar = "HOLDFAST_CRASH_CASE"
 
 // Crash runs a scenario once for every point at which the engine accesses its database, or a handler calls the [World],
@@ -53,13 +54,14 @@ const caseVar = "HOLDFAST_CRASH_CASE"
 // [holdfast.Engine.Check] must hold. A failure prints the case, the points that it reached, and a command that
 // replays it.
 //
-// HOLDFAST_TEST_LEVEL selects how many cases run: "test", the default, runs those at calls of the World and samples the
-// others; "check" runs every case
-// with one fault on SQLite, and samples the cases on PostgreSQL and those with two faults; "crash" runs all. The sample depends on HOLDFAST_TEST_SEED and the name of the
-// test.
+// HOLDFAST_TEST_LEVEL selects how many cases run: "test", the default, runs those at calls of the World on SQLite, and
+// samples all others; "check" runs every case with one fault on SQLite, and samples the cases on PostgreSQL and those
+// with two faults; "crash" runs all. The sample depends on HOLDFAST_TEST_SEED and the name of the test.
 //
-// The faults of a case are numbered from the point of the previous fault, so the second fault of a pair occurs during
-// the recovery from the first. Do, Recover and Check must be deterministic and use one goroutine. Crash runs the
+// In a case such as "7:after,2:before", points are counted from 1 again after each fault: the second fault occurs at the
+// second point after the first one, so during the recovery from it. Do, Recover and Check must be deterministic and use one
+// goroutine. Several databases and, from level "check", several cases run at the same time, so these functions may share
+// nothing but a [World]. Crash runs the
 // scenario twice without faults and fails if the points differ. Each case has its own workspace, in which the program's
 // reactions are registered. A case in which the scenario ends its goroutine, such as with t.Fatal, has failed.
 func Crash(t *testing.T, s Scenario) {
@@ -121,7 +123,8 @@ func crashAll(t *testing.T, s Scenario) {
 }
 
 // singles returns all cases with one fault, for a scenario with the given number of points. A fault that the engine
-// survives also has a case in which it lasts (ForGood).
+// survives (Error: executed, but the response is lost; Lost: not executed; Cancel) also has a case in which it lasts
+// (ForGood).
 func singles(points int) (all [][]crash.Strike) {
 	for at := range points {
 		for _, f := range crash.Faults {

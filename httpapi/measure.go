@@ -25,7 +25,7 @@ func desc(name, help string, labels ...string) *prometheus.Desc {
 // Metrics of the database: every node has the same ones.
 var (
 	measuredDesc = desc("backlog_measured", "1 if the metrics of the database could be measured: without them, nothing is known about the backlog.")
-	entriesDesc  = desc("inbox_entries", "Entries of the inbox in all workspaces, up to 10,000 of each kind and shard.", "kind")
+	entriesDesc  = desc("inbox_entries", "Entries of the inbox in all workspaces, up to 5,000 of each kind and shard.", "kind")
 	oldestDesc   = desc("oldest_due_seconds", "Age of the oldest work, in all workspaces, that is due and has no holder; 0 if nothing is due.", "kind")
 	nodesDesc    = desc("nodes", "Nodes that are running, and nodes that disappeared within the last hour: they did not stop, and have not reported for 30 seconds.", "state")
 	snapshotDesc = desc("database_snapshot_seconds", "Age of the oldest transaction of the database that holds a snapshot, as reported by the nodes; 0 for none.")

@@ -1,3 +1,5 @@
+//lint:file-ignore SA4006 the pages show calls without the handling of their errors
+
 package docs_test
 
 import (

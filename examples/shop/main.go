@@ -30,13 +30,14 @@ func main() {
 	}
 	defer hf.Close()
 	var background sync.WaitGroup
-	background.Go(func() { _ = hf.Run(ctx) }) // after-effects, the projection, runs, recovery
+	background.Go(func() { _ = hf.Run(ctx) }) // after-effects and recovery; later also the projection and the runs
 	defer background.Wait()
 
 	server := http.Server{Addr: "127.0.0.1:8080", Handler: shop.routes(hf)}
 	context.AfterFunc(ctx, func() { _ = server.Close() })
 	fmt.Println("the shop is open on http://127.0.0.1:8080")
 	fmt.Println(server.ListenAndServe())
+	stop() // also if the port is in use: the background work ends
 }
 
 func (s *Shop) routes(hf *holdfast.Engine) http.Handler {

@@ -9,7 +9,8 @@ import (
 	"github.com/holdfast-go/holdfast/stream"
 )
 
-// sales is a projection of the histories of orders to the table sales.
+// sales is a projection of the histories of orders to the table sales. A step that has succeeded is the event
+// "settled/STEP".
 var sales = stream.Project("sales",
 	stream.Select{Source: stream.Histories, Pattern: `^\$entity/order/`, Events: []string{"settled/pay", "settled/refund"}},
 	addSale, clearSales, stream.Options{})

@@ -94,7 +94,7 @@ func (s *Shop) mailReceipt(ctx context.Context, a *lifecycle.Act[Order]) error {
 // refund is the action of the step "refund".
 func (s *Shop) refund(ctx context.Context, a *lifecycle.Act[Order]) error {
 	_, err := holdfast.Effect(ctx, "refund", func(ctx context.Context, key string) (bool, error) {
-		return true, s.services.Refund(ctx, key, a.Entity.Data.Receipt)
+		return true, s.services.Refund(ctx, key, a.Entity.Data.Receipt) // an effect has a result; a refund has none to store
 	}, holdfast.OnUnknownRetry())
 	return err
 }

@@ -205,6 +205,7 @@ func (b *process) close() {
 // read passes on responses and events until the browser ends.
 func (b *process) read(answers *os.File, end context.CancelCauseFunc) {
 	defer answers.Close()
+	var cause error // none if the browser has closed its end
 	for in := bufio.NewReader(answers); ; {
 		line, err := in.ReadBytes(0)
 		if err != nil {
@@ -212,6 +213,7 @@ func (b *process) read(answers *os.File, end context.CancelCauseFunc) {
 		}
 		var m message
 		if err := json.Unmarshal(line[:len(line)-1], &m); err != nil {
+			cause = fmt.Errorf("read a message of the browser: %w", err)
 			break
 		}
 		b.mu.Lock()
@@ -226,7 +228,7 @@ func (b *process) read(answers *os.File, end context.CancelCauseFunc) {
 		}
 	}
 	_ = b.commands.Close()
-	err := b.cmd.Wait()
+	err := errors.Join(cause, b.cmd.Wait())
 	text := strings.TrimSpace(b.stderr.String())
 	end(fmt.Errorf("the browser ended (%v): %s", err, text[strings.LastIndexByte(text, '\n')+1:]))
 }
