@@ -1,16 +1,17 @@
 package s3
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
+	"encoding/xml"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"net"
+	"net/http"
 	"slices"
-
-	"github.com/minio/minio-go/v7"
 
 	"github.com/holdfast-go/holdfast/fault"
 )
@@ -32,24 +33,75 @@ func failed(ctx context.Context, op, name string, err error) error {
 	return fmt.Errorf("%s %q: %w", op, name, err)
 }
 
+// serviceError is a refusal by the service.
+type serviceError struct {
+	Status  int    `xml:"-"` // 0 in a response about many objects
+	Code    string // "" if the response has none
+	Message string
+	Region  string // of the bucket, if the request was signed for another one
+}
+
+func (e *serviceError) Error() string {
+	text := "the service refused the request"
+	if e.Status != 0 {
+		text += fmt.Sprintf(" with status %d", e.Status)
+	}
+	if e.Code != "" {
+		text += ": " + e.Code
+	}
+	if e.Message != "" {
+		text += ": " + e.Message
+	}
+	return text
+}
+
+const noSuchKey = "NoSuchKey"
+
+// refusal parses the error in a response. Without a body that says more, 404 means that the object does not exist.
+func refusal(r *http.Response, body []byte, key string) *serviceError {
+	var e struct {
+		XMLName xml.Name `xml:"Error"`
+		serviceError
+	}
+	if xml.Unmarshal(body, &e) != nil { // another document, or none
+		e.serviceError = serviceError{}
+	}
+	if e.Code == "" && r.StatusCode == http.StatusNotFound && key != "" {
+		e.Code = noSuchKey
+	}
+	e.Status, e.Region = r.StatusCode, cmp.Or(e.Region, r.Header.Get("X-Amz-Bucket-Region"))
+	return &e.serviceError
+}
+
+// refusalIn returns the refusal that err wraps, or an empty one.
+func refusalIn(err error) *serviceError {
+	if e, ok := errors.AsType[*serviceError](err); ok {
+		return e
+	}
+	return &serviceError{}
+}
+
 // missing reports whether the object does not exist. A missing bucket is another error.
-func missing(err error) bool {
-	r, ok := errors.AsType[minio.ErrorResponse](err)
-	return ok && r.Code == minio.NoSuchKey
+func missing(err error) bool { return refusalIn(err).Code == noSuchKey }
+
+// mayNotAsk reports whether the service does not tell the caller the region of a bucket, although it may serve the bucket.
+func mayNotAsk(err error) bool {
+	return slices.Contains([]string{"AccessDenied", "AuthorizationHeaderMalformed", "InvalidRegion", "NotImplemented"}, refusalIn(err).Code)
 }
 
 // temporaryCodes are the error codes that a retry may resolve. In a response about many
-// objects, each object has a code and no status.
+// objects, each object has a code and no status. An upload that does not exist any more was completed by an attempt
+// whose response was lost, or was ended by a rule of the bucket: storing the object again resolves both.
 var temporaryCodes = []string{
 	"InternalError", "ServiceUnavailable", "SlowDown", "RequestTimeout", "OperationAborted",
-	"Throttling", "ThrottlingException", "RequestLimitExceeded", "RequestThrottled",
+	"Throttling", "ThrottlingException", "RequestLimitExceeded", "RequestThrottled", "NoSuchUpload",
 }
 
 // temporary reports whether the service is busy or down, or the network failed.
 func temporary(err error) bool {
-	if r, ok := errors.AsType[minio.ErrorResponse](err); ok {
+	if r, ok := errors.AsType[*serviceError](err); ok {
 		const timeout, tooMany, internal, notImplemented = 408, 429, 500, 501
-		s := r.StatusCode
+		s := r.Status
 		return s == timeout || s == tooMany || s >= internal && s != notImplemented || slices.Contains(temporaryCodes, r.Code)
 	}
 	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {

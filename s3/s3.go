@@ -12,13 +12,12 @@
 package s3
 
 import (
+	"net/netip"
 	"net/url"
+	"os"
 	"path"
+	"regexp"
 	"strings"
-
-	"github.com/minio/minio-go/v7"
-	"github.com/minio/minio-go/v7/pkg/credentials"
-	"github.com/minio/minio-go/v7/pkg/s3utils"
 
 	"github.com/holdfast-go/holdfast/batch"
 	"github.com/holdfast-go/holdfast/fault"
@@ -45,9 +44,6 @@ type Config struct {
 	PathStyle bool
 }
 
-// maxAttempts is the number of attempts of a request. The caller retries later.
-const maxAttempts = 3
-
 // New returns a store in a bucket. The store is safe for concurrent use. New validates the Config
 // and sends no request.
 func New(c Config) (batch.ArtifactStore, error) {
@@ -55,18 +51,14 @@ func New(c Config) (batch.ArtifactStore, error) {
 	if err != nil {
 		return nil, err
 	}
-	client, err := minio.NewCore(endpoint.Host, &minio.Options{
-		Creds:        c.credentials(),
-		Secure:       endpoint.Scheme == "https",
-		Region:       c.Region,
-		BucketLookup: c.lookup(),
-		MaxRetries:   maxAttempts,
-	})
-	if err != nil {
-		return nil, fault.New(fault.Validation, "invalid object store endpoint: %v", err)
-	}
-	return &store{client: client, bucket: c.Bucket, folder: c.folder()}, nil
+	return &store{client: newClient(endpoint, c), folder: c.folder()}, nil
 }
+
+// bucketName and notInBucketName are the rules for names of buckets: those of the oldest buckets, which are the least strict.
+var (
+	bucketName      = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:-]{1,61}[A-Za-z0-9]$`)
+	notInBucketName = regexp.MustCompile(`\.\.|\.-|-\.|^(\d+\.){3}\d+$`)
+)
 
 // check validates the Config and returns the endpoint. Errors do not quote values, which may
 // contain a secret.
@@ -74,8 +66,8 @@ func (c Config) check() (*url.URL, error) {
 	if c.Bucket == "" {
 		return nil, fault.New(fault.Validation, "the object store requires a bucket: set Config.Bucket")
 	}
-	if err := s3utils.CheckValidBucketName(c.Bucket); err != nil {
-		return nil, fault.New(fault.Validation, "invalid object store bucket: %v", err)
+	if !bucketName.MatchString(c.Bucket) || notInBucketName.MatchString(c.Bucket) {
+		return nil, fault.New(fault.Validation, "invalid object store bucket: use 3 to 63 letters, digits, dots and hyphens, as in the name of the bucket at the service")
 	}
 	if folder := strings.Trim(c.Folder, "/"); folder != "" && !valid(folder) {
 		return nil, fault.New(fault.Validation, "invalid object store folder: use a relative path without .. elements, backslashes or NUL")
@@ -86,6 +78,14 @@ func (c Config) check() (*url.URL, error) {
 	return endpoint(c.Endpoint)
 }
 
+// hostName matches the name of a machine.
+var hostName = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$`)
+
+func validHost(name string) bool {
+	_, err := netip.ParseAddr(name)
+	return err == nil || len(name) <= 253 && hostName.MatchString(name)
+}
+
 // endpoint parses the URL of a service, which has only a scheme and a host.
 func endpoint(text string) (*url.URL, error) {
 	u, err := url.Parse(text)
@@ -94,6 +94,8 @@ func endpoint(text string) (*url.URL, error) {
 		return nil, fault.New(fault.Validation, "the object store requires an endpoint, such as https://s3.eu-central-1.amazonaws.com")
 	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "":
 		return nil, fault.New(fault.Validation, "the object store endpoint must be a URL such as https://s3.eu-central-1.amazonaws.com")
+	case !validHost(u.Hostname()):
+		return nil, fault.New(fault.Validation, "invalid object store endpoint: the host must be an IP address or a name of letters, digits, dots and hyphens")
 	case u.User != nil:
 		return nil, fault.New(fault.Validation, "the object store endpoint must not contain a user name or password: set the credentials separately")
 	case strings.Trim(u.Path, "/") != "":
@@ -104,18 +106,15 @@ func endpoint(text string) (*url.URL, error) {
 	return u, nil
 }
 
-func (c Config) credentials() *credentials.Credentials {
-	if c.AccessKey == "" {
-		return credentials.NewEnvAWS()
+func (c Config) credentials() credentials {
+	keys := credentials{access: c.AccessKey, secret: c.SecretKey}
+	if keys.access == "" {
+		keys = credentials{os.Getenv("AWS_ACCESS_KEY_ID"), os.Getenv("AWS_SECRET_ACCESS_KEY"), os.Getenv("AWS_SESSION_TOKEN")}
 	}
-	return credentials.NewStaticV4(c.AccessKey, c.SecretKey, "")
-}
-
-func (c Config) lookup() minio.BucketLookupType {
-	if c.PathStyle {
-		return minio.BucketLookupPath
+	if keys.access == "" || keys.secret == "" {
+		return credentials{}
 	}
-	return minio.BucketLookupAuto
+	return keys
 }
 
 // folder returns the prefix of all object names: empty, or a path with a slash at the end.

@@ -116,7 +116,7 @@ var calls = []struct {
 		return s.Put(ctx, "a/new", strings.NewReader("new"))
 	}},
 	{"put parts", func(ctx context.Context, s batch.ArtifactStore) error {
-		return s.Put(ctx, "a/new", bytes.NewReader(pattern(2<<20)))
+		return s.Put(ctx, "a/new", bytes.NewReader(pattern(17<<20)))
 	}},
 	{"open", func(ctx context.Context, s batch.ArtifactStore) error {
 		r, err := s.Open(ctx, "a/old")
@@ -237,6 +237,23 @@ func TestOneObjectIsNotDeleted(t *testing.T) {
 			wantList(t, s, "a/")
 		})
 	}
+}
+
+// A key with a control character, which the document of a deletion cannot contain, is deleted with a request of its own.
+func TestAKeyThatXMLCannotContain(t *testing.T) {
+	srv := serve(t)
+	s := srv.open(t, "")
+	srv.fill(t, "a/\x01\x02", "a/2", "b/\x01")
+	srv.fail(nil)
+	wantList(t, s, "a/", "a/\x01\x02", "a/2")
+	if err := s.Delete(t.Context(), "a/"); err != nil {
+		t.Error(err)
+	}
+	if n := srv.count("DELETE", "/a/%01%02"); n != 1 {
+		t.Errorf("%d requests deleted the object, want 1", n)
+	}
+	wantList(t, s, "a/")
+	wantList(t, s, "b/", "b/\x01")
 }
 
 // An object that another caller deleted first is not a failure.
@@ -377,7 +394,7 @@ func TestAContextThatHasEnded(t *testing.T) {
 	}
 }
 
-// A large artifact is sent in parts, a small one in one request. The parts of an upload that
+// A large artifact is sent in parts, one that fits into a part in one request. The parts of an upload that
 // fails are removed, even if the context is canceled.
 func TestPartsAreTakenBack(t *testing.T) {
 	srv := serve(t)
@@ -386,6 +403,10 @@ func TestPartsAreTakenBack(t *testing.T) {
 	put(t, s, "a/small", "x")
 	if n := srv.count(); n != 1 {
 		t.Errorf("a small object took %d requests, want 1", n)
+	}
+	put(t, s, "a/small", string(pattern(16<<20-1)))
+	if n := srv.count(); n != 2 {
+		t.Errorf("an object of almost a part took %d requests, want 1", n-1)
 	}
 	half := io.MultiReader(bytes.NewReader(pattern(40<<20)), iotest.ErrReader(io.ErrUnexpectedEOF))
 	srv.fail(nil)
@@ -457,6 +478,128 @@ func TestTheRegionIsAskedFor(t *testing.T) {
 	wantList(t, s, "a/", "a/1")
 	if n := srv.count("location"); n != 1 {
 		t.Errorf("got %d location requests, want 1", n)
+	}
+}
+
+// The region that a refusal names is used, if the Config has none. A service that does not tell the region is asked as in
+// the default region.
+func TestTheRegionOfARefusal(t *testing.T) {
+	refused := func(code, region string) faulty {
+		return func(w http.ResponseWriter, r *http.Request) bool {
+			if region != "" && strings.Contains(r.Header.Get("Authorization"), "/"+region+"/s3/") {
+				return false
+			}
+			w.WriteHeader(http.StatusBadRequest)
+			_, _ = io.WriteString(w, "<Error><Code>"+code+"</Code><Region>"+region+"</Region></Error>")
+			return true
+		}
+	}
+	for name, x := range map[string]struct {
+		fault  faulty
+		region string // of the Config
+		want   string // "" for an error
+	}{
+		"location is refused with a region":    {refused("AuthorizationHeaderMalformed", "eu-south-2"), "", "eu-south-2"},
+		"location is refused without a region": {on(status(403, "AccessDenied"), "location"), "", "us-east-1"},
+		"location is another":                  {on(body("<LocationConstraint>EU</LocationConstraint>"), "location"), "", "eu-west-1"},
+		"location is none":                     {on(body("<LocationConstraint/>"), "location"), "", "us-east-1"},
+		"location is wrong": {func(w http.ResponseWriter, r *http.Request) bool {
+			return on(body("<LocationConstraint>eu-west-1</LocationConstraint>"), "location")(w, r) || refused("AuthorizationHeaderMalformed", "eu-south-2")(w, r)
+		}, "", "eu-south-2"},
+		"location is no XML":              {on(body("hello"), "location"), "", ""},
+		"the region of the Config stands": {refused("AuthorizationHeaderMalformed", "eu-south-2"), "eu-west-1", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			srv := serve(t)
+			c := srv.config()
+			c.Region = x.region
+			s, err := s3.New(c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			srv.fail(x.fault)
+			for range 2 {
+				err = s.Put(t.Context(), "a/1", strings.NewReader("x"))
+			}
+			last := srv.header(srv.count() - 1).Get("Authorization")
+			if (err == nil) != (x.want != "") || x.want != "" && !strings.Contains(last, "/"+x.want+"/s3/") {
+				t.Errorf("the last request is signed with %q: %v", last, err)
+			}
+			if n := srv.count("location"); x.want != "" && x.region == "" && n != 1 {
+				t.Errorf("got %d location requests, want 1", n)
+			}
+		})
+	}
+}
+
+// A redirect is not followed, because the signature is for another host, and is not temporary.
+func TestRedirectsAreNotFollowed(t *testing.T) {
+	srv := serve(t)
+	s := srv.open(t, "")
+	srv.fail(func(w http.ResponseWriter, r *http.Request) bool {
+		http.Redirect(w, r, srv.URL+"/elsewhere", http.StatusTemporaryRedirect)
+		return true
+	})
+	for _, c := range calls {
+		if err := c.call(t.Context(), s); err == nil || errors.Is(err, unavailable) {
+			t.Errorf("%s: %v", c.name, err)
+		}
+	}
+	if n := srv.count("elsewhere"); n != 0 {
+		t.Errorf("followed %d redirects", n)
+	}
+}
+
+// A large artifact is stored only if the service confirms all of it, also if the status is 200.
+func TestAnUploadThatIsNotConfirmed(t *testing.T) {
+	for name, x := range map[string]struct {
+		fault     faulty
+		temporary bool
+	}{
+		"no id":             {on(body("<InitiateMultipartUploadResult></InitiateMultipartUploadResult>"), "POST", "uploads"), false},
+		"no document":       {on(body("hello"), "POST", "uploads"), false},
+		"error in a 200":    {on(body("<Error><Code>AccessDenied</Code></Error>"), "POST", "uploadId"), false},
+		"busy in a 200":     {on(body("<Error><Code>InternalError</Code></Error>"), "POST", "uploadId"), true},
+		"another document":  {on(body("<html>hello</html>"), "POST", "uploadId"), false},
+		"nothing":           {on(body(""), "POST", "uploadId"), false},
+		"a part is refused": {on(status(403, "AccessDenied"), "partNumber=2"), false},
+		"the upload ended":  {on(status(404, "NoSuchUpload"), "POST", "uploadId"), true},
+		"a lost response":   {on(cutBody, "POST", "uploadId"), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			srv := serve(t)
+			s := srv.open(t, "")
+			put(t, s, "a/1", "old")
+			srv.fail(x.fault)
+			err := s.Put(t.Context(), "a/1", bytes.NewReader(pattern(17<<20)))
+			if err == nil || errors.Is(err, unavailable) != x.temporary {
+				t.Errorf("%v", err)
+			}
+			noSecret(t, err)
+			if begun, ended := srv.count("PUT", "partNumber=1"), srv.count("DELETE", "uploadId"); min(begun, 1) != ended {
+				t.Errorf("uploaded %d parts, aborted %d times", begun, ended)
+			}
+			srv.fail(nil)
+			if got := read(t, s, "a/1"); got != "old" {
+				t.Errorf("got %d bytes, want the old content", len(got))
+			}
+		})
+	}
+}
+
+// A list whose pages have no end is an error.
+func TestAListThatDoesNotEnd(t *testing.T) {
+	for _, text := range []string{
+		"<ListBucketResult><IsTruncated>true</IsTruncated></ListBucketResult>",
+		"<ListBucketResult><IsTruncated>true</IsTruncated><NextContinuationToken>x</NextContinuationToken></ListBucketResult>",
+		"<ListBucketResult><EncodingType>url</EncodingType><Contents><Key>a/%zz</Key></Contents></ListBucketResult>",
+	} {
+		srv := serve(t)
+		s := srv.open(t, "")
+		srv.fail(on(body(text), "list-type"))
+		if names, err := s.List(t.Context(), "a/"); err == nil || errors.Is(err, unavailable) {
+			t.Errorf("%s: got %q, %v", text, names, err)
+		}
 	}
 }
 

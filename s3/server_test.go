@@ -1,16 +1,17 @@
 package s3_test
 
 import (
-	"bufio"
 	"bytes"
+	"crypto/hmac"
+	"crypto/sha256"
 	"encoding/xml"
 	"fmt"
 	"io"
 	"log"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -19,7 +20,6 @@ import (
 
 	"github.com/johannesboyne/gofakes3"
 	"github.com/johannesboyne/gofakes3/backend/s3mem"
-	"github.com/minio/minio-go/v7"
 	"go.uber.org/goleak"
 
 	"github.com/holdfast-go/holdfast/batch"
@@ -27,7 +27,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	minio.DefaultRetryUnit = time.Millisecond
+	s3.SetRetryUnit(time.Millisecond)
 	goleak.VerifyTestMain(m)
 }
 
@@ -39,6 +39,7 @@ const (
 // server is an S3 server for tests that can simulate failures.
 type server struct {
 	*httptest.Server
+	t       *testing.T
 	backend *s3mem.Backend
 	service http.Handler
 
@@ -61,7 +62,7 @@ func serve(t *testing.T) *server {
 // prepare returns a server that is not started.
 func prepare(t *testing.T) *server {
 	t.Helper()
-	s := &server{backend: s3mem.New()}
+	s := &server{t: t, backend: s3mem.New()}
 	if err := s.backend.CreateBucket(bucket); err != nil {
 		t.Fatal(err)
 	}
@@ -83,36 +84,67 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.ContentLength < 0:
 		status(http.StatusLengthRequired, "MissingContentLength")(w, r)
 	default:
-		unwrap(r)
+		if err := verify(r); err != nil {
+			s.t.Errorf("%s %s: %v", r.Method, r.RequestURI, err)
+			status(http.StatusForbidden, "SignatureDoesNotMatch")(w, r)
+			return
+		}
 		s.service.ServeHTTP(w, r)
 	}
 }
 
-// unwrap removes the chunk signatures from a streamed body, which the service does not do for
-// the parts of an object.
-func unwrap(r *http.Request) {
-	if r.Header.Get("X-Amz-Content-Sha256") != "STREAMING-AWS4-HMAC-SHA256-PAYLOAD" {
-		return
+// verify returns what is wrong with the signature of a request, as a service would compute it: from the bytes that
+// arrived. An unsigned request is in order.
+func verify(r *http.Request) error {
+	got := r.Header.Get("Authorization")
+	if got == "" {
+		return nil
 	}
-	var whole bytes.Buffer
-	for in, size := bufio.NewReader(r.Body), int64(-1); size != 0; {
-		if _, err := fmt.Fscanf(in, "%x;", &size); err != nil {
-			panic(http.ErrAbortHandler)
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return err
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	if sum := r.Header.Get("X-Amz-Content-Sha256"); sum != fmt.Sprintf("%x", sha256.Sum256(body)) {
+		return fmt.Errorf("the body does not have the checksum %q", sum)
+	}
+	m := regexp.MustCompile(`^AWS4-HMAC-SHA256 Credential=\w+/(\d{8})/([\w-]+)/s3/aws4_request,SignedHeaders=([a-z0-9;-]+),Signature=([0-9a-f]{64})$`).FindStringSubmatch(got)
+	if m == nil {
+		return fmt.Errorf("authorization is %q", got)
+	}
+	day, region, signed := m[1], m[2], strings.Split(m[3], ";")
+	if !slices.IsSorted(signed) || !slices.Contains(signed, "host") {
+		return fmt.Errorf("signed headers are %q", signed)
+	}
+	canonical := r.Method + "\n"
+	rawPath, rawQuery, _ := strings.Cut(r.RequestURI, "?")
+	parameters := strings.Split(rawQuery, "&")
+	slices.Sort(parameters)
+	canonical += rawPath + "\n" + strings.Join(parameters, "&") + "\n"
+	for _, name := range signed {
+		value := r.Header.Get(name)
+		if name == "host" {
+			value = r.Host
 		}
-		if _, err := in.ReadString('\n'); err != nil {
-			panic(http.ErrAbortHandler)
-		}
-		if _, err := io.CopyN(&whole, in, size); err != nil {
-			panic(http.ErrAbortHandler)
-		}
-		if _, err := in.Discard(len("\r\n")); err != nil {
-			panic(http.ErrAbortHandler)
+		canonical += name + ":" + value + "\n"
+	}
+	for name := range r.Header {
+		if name = strings.ToLower(name); (strings.HasPrefix(name, "x-amz-") || name == "content-md5") && !slices.Contains(signed, name) {
+			return fmt.Errorf("header %s is not signed", name)
 		}
 	}
-	r.ContentLength = int64(whole.Len())
-	r.Header.Set("Content-Length", strconv.Itoa(whole.Len()))
-	r.Header.Set("X-Amz-Content-Sha256", "UNSIGNED-PAYLOAD")
-	r.Body = io.NopCloser(&whole)
+	canonical += "\n" + strings.Join(signed, ";") + "\n" + r.Header.Get("X-Amz-Content-Sha256")
+	text := fmt.Sprintf("AWS4-HMAC-SHA256\n%s\n%s/%s/s3/aws4_request\n%x", r.Header.Get("X-Amz-Date"), day, region, sha256.Sum256([]byte(canonical)))
+	key := []byte("AWS4" + secret)
+	for _, part := range []string{day, region, "s3", "aws4_request", text} {
+		h := hmac.New(sha256.New, key)
+		h.Write([]byte(part))
+		key = h.Sum(nil)
+	}
+	if fmt.Sprintf("%x", key) != m[4] {
+		return fmt.Errorf("the signature of %q is wrong", canonical)
+	}
+	return nil
 }
 
 // fail sets the fault for later requests, or nil for none. It resets the counts.

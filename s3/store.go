@@ -7,11 +7,10 @@ import (
 	"io"
 	"io/fs"
 	"maps"
+	"net/http"
 	"path"
 	"slices"
 	"strings"
-
-	"github.com/minio/minio-go/v7"
 
 	"github.com/holdfast-go/holdfast/batch"
 	"github.com/holdfast-go/holdfast/fault"
@@ -21,8 +20,7 @@ var _ batch.ArtifactStore = (*store)(nil)
 
 // store is safe for concurrent use.
 type store struct {
-	client *minio.Core
-	bucket string
+	client *client
 	folder string // empty, or ends with a slash
 }
 
@@ -43,22 +41,6 @@ func (s *store) key(name string) (string, error) {
 		key += "/"
 	}
 	return key, nil
-}
-
-// keys returns all keys that begin with a prefix.
-func (s *store) keys(ctx context.Context, prefix string) (keys []string, err error) {
-	for o := range s.client.ListObjectsIter(ctx, s.bucket, minio.ListObjectsOptions{Prefix: prefix, Recursive: true}) {
-		if o.Err != nil {
-			return nil, o.Err
-		}
-		// Listed objects are deleted, so a service that ignores the prefix must not be trusted.
-		if !strings.HasPrefix(o.Key, prefix) {
-			return nil, fmt.Errorf("the service listed %q, which does not have the prefix %q", o.Key, prefix)
-		}
-		keys = append(keys, o.Key)
-	}
-	// The library returns no error if the context is cancelled during a list.
-	return keys, ctx.Err()
 }
 
 // List lists artifacts. It omits the empty objects that some tools create for folders.
@@ -101,30 +83,6 @@ func (s *store) Delete(ctx context.Context, prefix string) error {
 	return s.notDeleted(ctx, left)
 }
 
-// errUnconfirmed is the error of an object whose deletion the service did not confirm. The library
-// ignores some responses of the service.
-var errUnconfirmed = errors.New("the service did not confirm the deletion")
-
-// remove deletes objects and returns the errors of those that are left.
-func (s *store) remove(ctx context.Context, keys []string) (left map[string]error) {
-	left = make(map[string]error, len(keys))
-	objects := make(chan minio.ObjectInfo, len(keys))
-	for _, key := range keys {
-		left[key] = errUnconfirmed
-		objects <- minio.ObjectInfo{Key: key}
-	}
-	close(objects)
-	// The channel must be drained, or its sender would block forever.
-	for r := range s.client.RemoveObjectsWithResult(ctx, s.bucket, objects, minio.RemoveObjectsOptions{}) {
-		if r.Err == nil || missing(r.Err) {
-			delete(left, r.ObjectName)
-		} else {
-			left[r.ObjectName] = r.Err
-		}
-	}
-	return left
-}
-
 // notDeleted returns the error of a deletion that left objects. It names the first few.
 func (s *store) notDeleted(ctx context.Context, left map[string]error) error {
 	const few = 10
@@ -146,11 +104,11 @@ func (s *store) Open(ctx context.Context, name string) (io.ReadCloser, error) {
 	if err != nil {
 		return nil, err
 	}
-	r, _, _, err := s.client.GetObject(ctx, s.bucket, key, minio.GetObjectOptions{})
+	r, err := s.client.send(ctx, request{method: http.MethodGet, key: key})
 	if err != nil {
 		return nil, failed(ctx, "open", name, err)
 	}
-	return body{ctx, name, r}, nil
+	return body{ctx, name, r.Body}, nil
 }
 
 // body reads an object. Cancelling the context of Open makes Read fail.

@@ -80,11 +80,11 @@ var Rules = slices.Concat(
 			Why: "TLS from files depends on nothing that it protects",
 		},
 		{
-			Pkg: "internal/telemetry", May: []string{"fault"}, Libs: []string{"go.opentelemetry.io/otel"},
+			Pkg: "internal/telemetry", May: []string{"fault", "internal/clock", "internal/tlsfiles"}, Libs: []string{"go.opentelemetry.io/otel", "google.golang.org/protobuf"},
 			Why: "the program chooses the trace exporter: only the command line imports it",
 		},
 		{
-			Pkg: "s3", May: []string{"batch", "fault"}, Libs: []string{"github.com/minio/minio-go/v7"},
+			Pkg: "s3", May: []string{"batch", "fault", "internal/clock"},
 			Why: "the program chooses the artifact store: an engine links no object store",
 		},
 		{
@@ -231,7 +231,7 @@ var Confined = []Confinement{
 	{
 		Import: "net/http",
 		Only: []string{
-			"httpapi/...", "idem", "wire", "web", "client", "webhook", "internal/cli/...", "run/httpcall",
+			"httpapi/...", "idem", "wire", "web", "client", "webhook", "internal/cli/...", "run/httpcall", "s3", "internal/telemetry",
 			"holdfasttest/...", "internal/storetest/...", "internal/pgtest/...", "examples/...",
 		},
 		Why: "a program that embeds the engine chooses whether to serve HTTP",
@@ -249,10 +249,6 @@ var Confined = []Confinement{
 		Why: "one adapter, one driver",
 	},
 	{
-		Import: "github.com/minio/minio-go", Only: []string{"s3"},
-		Why: "one package for one library",
-	},
-	{
 		Import: "github.com/danielgtaylor/huma", Only: []string{"httpapi/..."},
 		Why: "the core serves nothing",
 	},
@@ -263,10 +259,6 @@ var Confined = []Confinement{
 	{
 		Import: "go.opentelemetry.io/otel/sdk", Only: []string{"internal/telemetry"},
 		Why: "a library traces through the API; the program chooses the SDK",
-	},
-	{
-		Import: "go.opentelemetry.io/otel/exporters", Only: []string{"internal/telemetry"},
-		Why: "a library traces through the API; the program chooses the exporter",
 	},
 	{
 		Import: "github.com/prometheus", Only: []string{"httpapi/...", "internal/cli/...", "examples/..."},

@@ -14,7 +14,6 @@ import (
 
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
 	"go.opentelemetry.io/otel/sdk/resource"
 	sdk "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
@@ -37,12 +36,15 @@ type Traces struct {
 // invalid settings. Later errors are logged: lost spans must not stop the server.
 func Start(ctx context.Context, version string, log *slog.Logger) (*Traces, error) {
 	none := &Traces{Provider: noop.NewTracerProvider(), stop: func(context.Context) error { return nil }}
-	endpoint := firstOf("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
-	if endpoint == "" || strings.EqualFold(os.Getenv("OTEL_SDK_DISABLED"), "true") || os.Getenv("OTEL_TRACES_EXPORTER") == "none" {
+	if strings.EqualFold(os.Getenv("OTEL_SDK_DISABLED"), "true") || os.Getenv("OTEL_TRACES_EXPORTER") == "none" {
 		return none, nil
 	}
-	if p := firstOf("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"); p != "" && p != "http/protobuf" {
-		return nil, fault.New(fault.Validation, "OTLP protocol %q is not supported: set OTEL_EXPORTER_OTLP_PROTOCOL (or OTEL_EXPORTER_OTLP_TRACES_PROTOCOL) to http/protobuf and use the collector's HTTP port (4318)", p)
+	to, err := readSettings()
+	if err != nil {
+		return nil, err
+	}
+	if to == nil {
+		return none, nil
 	}
 	about, err := resource.New(ctx, resource.WithTelemetrySDK(),
 		resource.WithAttributes(attribute.String("service.name", "holdfast"), attribute.String("service.version", version)),
@@ -50,25 +52,11 @@ func Start(ctx context.Context, version string, log *slog.Logger) (*Traces, erro
 	if err != nil {
 		return nil, fault.New(fault.Validation, "OTEL_RESOURCE_ATTRIBUTES is invalid: use key=value pairs separated by commas").Wrap(err)
 	}
-	exporter, err := otlptracehttp.New(ctx)
-	if err != nil {
-		return nil, fault.New(fault.Validation, "the span exporter cannot be set up: check the OTEL_EXPORTER_OTLP_* variables").Wrap(err)
-	}
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { log.Warn("failed to export spans", "error", err) }))
-	provider := sdk.NewTracerProvider(sdk.WithBatcher(exporter), sdk.WithResource(about))
-	return &Traces{Provider: provider, Endpoint: endpoint, stop: provider.Shutdown}, nil
+	provider := sdk.NewTracerProvider(sdk.WithBatcher(newExporter(*to)), sdk.WithResource(about))
+	return &Traces{Provider: provider, Endpoint: to.endpoint.Redacted(), stop: provider.Shutdown}, nil
 }
 
 // Stop sends the remaining spans, until ctx ends, and stops the export. It is called after the last request;
 // calling it twice is harmless.
 func (t *Traces) Stop(ctx context.Context) error { return t.stop(ctx) }
-
-// firstOf returns the value of the first variable that is set.
-func firstOf(names ...string) string {
-	for _, name := range names {
-		if value := strings.TrimSpace(os.Getenv(name)); value != "" {
-			return value
-		}
-	}
-	return ""
-}
