@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"slices"
+	"strings"
 
 	"github.com/alecthomas/kong"
 
@@ -137,6 +138,9 @@ func (t *target) given(name string) bool {
 }
 
 func (t *target) remote() (*connection, error) {
+	if strings.HasPrefix(t.URL, "https:") && t.CA == "" {
+		trustRoots()
+	}
 	config, err := tlsfiles.Client(tlsfiles.Files{Cert: t.Cert, Key: t.CertKey, CA: t.CA})
 	if err != nil {
 		return nil, err
