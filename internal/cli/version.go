@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"runtime/debug"
@@ -9,6 +10,10 @@ import (
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/sqlite"
 )
+
+// version and revision are the version and the commit of a release, which the linker sets (-X). Without them, the Go command
+// knows the version of a module that it has downloaded, and the commit of a checkout.
+var version, revision string
 
 // versions is the version information of the program.
 type versions struct {
@@ -28,9 +33,7 @@ func build() versions {
 		return v
 	}
 	v.Go = info.GoVersion
-	if info.Main.Version != "" {
-		v.Version = info.Main.Version
-	}
+	v.Version = cmp.Or(version, info.Main.Version, v.Version)
 	set := make(map[string]string)
 	for _, s := range info.Settings {
 		set[s.Key] = s.Value
@@ -39,6 +42,7 @@ func build() versions {
 	if set["vcs.modified"] == "true" {
 		v.Revision += " (modified)"
 	}
+	v.Revision = cmp.Or(revision, v.Revision)
 	for _, d := range info.Deps {
 		switch d.Path {
 		case "modernc.org/sqlite":
