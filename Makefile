@@ -19,7 +19,7 @@ C_COMPILER := $(shell for cc in "$$($(GO) env CC)" cc gcc clang; do \
 RACE_ENV   := CGO_ENABLED=1 CC='$(C_COMPILER)'
 
 .DEFAULT_GOAL := help
-.PHONY: help test check race long crash chaos screenshots cover lint vet arch bench demo fmt build fmt-check tools c-compiler
+.PHONY: help test check race long crash chaos screenshots cover lint vet arch bench demo fmt build release fmt-check tools c-compiler
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -81,6 +81,9 @@ fmt: ## format all code
 
 build: ## the command, into bin/
 	$(GO) build -o bin/ ./cmd/...
+
+release: ## the files of a release, into dist/: make release VERSION=v0.1.0
+	$(GO) run ./internal/release -version '$(VERSION)' -out dist
 
 fmt-check:
 	@files=$$(gofmt -l .) && if [ -n "$$files" ]; then \

@@ -201,6 +201,7 @@ var Rules = slices.Concat(
 			Why: "the test runner does not depend on the tested packages",
 		},
 		{Pkg: "internal/docstest", Why: "reading pages needs only the standard library"},
+		{Pkg: "internal/release", Why: "it runs before there is a release, so it uses only the standard library"},
 		{Pkg: "internal/archtest", Why: "the architecture tests use only the standard library"},
 	},
 )
