@@ -14,22 +14,22 @@ import (
 // slices and maps as JSON; fields of those types must be exported. A nil *int64 is NULL, and so is the zero
 // value of a field tagged arg:"name,null". Use [NewVerb] to bind anything else.
 func VerbOf[A, R any](d Decl, keys func(A) []string, scan func(*R, Row) error) *Verb[A, R] {
-	return newVerb(d, keys, binderOf[A](), scan)
+	return newVerb(d, keys, binderOf(reflect.TypeFor[A]()), scan)
 }
 
 // VerbOfRows is like [VerbOf] for a verb with child rows, whose arguments are the fields of T.
 func VerbOfRows[A, T, R any](d Decl, keys func(A) []string, rows func(*A) []T, scan func(*R, Row) error) *Verb[A, R] {
-	own, child := binderOf[A](), binderOf[T]()
-	return newVerb(d, keys, func(a *A, args *Args) {
+	own, child := binderOf(reflect.TypeFor[A]()), binderOf(reflect.TypeFor[T]())
+	return newVerb(d, keys, func(a any, args *Args) {
 		own(a, args)
-		Rows(args, rows(a), func(_ int, row T, args *Args) { child(&row, args) })
+		Rows(args, rows(a.(*A)), func(_ int, row T, args *Args) { child(&row, args) })
 	}, scan)
 }
 
 // binderOf returns the function that binds the fields of A.
-func binderOf[A any]() func(*A, *Args) {
-	fields := fieldsOf(reflect.TypeFor[A](), nil)
-	return func(a *A, args *Args) {
+func binderOf(t reflect.Type) func(any, *Args) {
+	fields := fieldsOf(t, nil)
+	return func(a any, args *Args) {
 		v := reflect.ValueOf(a).Elem()
 		for i := range fields {
 			fields[i].bind(v, args)

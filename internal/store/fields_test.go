@@ -39,7 +39,7 @@ var (
 
 func bound(v *Verb[fieldArgs, int], a fieldArgs) *Args {
 	var args Args
-	(&command[fieldArgs, int]{verb: v, args: a}).Bind(&args)
+	v.call(Partition{}, a).command.Bind(&args)
 	return &args
 }
 

@@ -22,11 +22,11 @@ var serialVerb = NewVerb(Decl{Name: "test.serial", Serial: true},
 	func(*int, Row) error { return nil })
 
 func serialCommand(row int) Command {
-	return &command[int, int]{verb: serialVerb, at: Partition{Workspace: "w"}, id: NewID(), args: row}
+	return serialVerb.Command(Partition{Workspace: "w"}, row)
 }
 
 func testCommand(row int) Command {
-	return &command[int, int]{verb: testVerb, at: Partition{Workspace: "w"}, id: NewID(), args: row}
+	return testVerb.Command(Partition{Workspace: "w"}, row)
 }
 
 // rowsInFlight fails the test if two commands in flight share a row, or if a serial command shares a round.

@@ -221,10 +221,11 @@ func (p *Runner) resolveOutcome(ctx context.Context, c Command) (m CommitProof, 
 		verb = voidEvent
 	}
 	for {
-		ask := &command[ID, CommitProof]{verb: verb, at: c.Partition(), id: NewID(), args: c.ID()}
-		err := p.store.Do(ctx, ask)
+		ask := verb.call(c.Partition(), c.ID())
+		ask.command.id = NewID()
+		err := p.store.Do(ctx, &ask.command)
 		if err == nil {
-			return ask.out, !ask.out.Void, nil
+			return ask.result, !ask.result.Void, nil
 		}
 		if !unknown(err) {
 			return m, false, err
@@ -265,7 +266,7 @@ func (w *witness) prove(ctx context.Context) error {
 	if w.first != nil {
 		at = w.first.Partition()
 	}
-	m := &command[struct{}, int64]{verb: commitProofVerb, at: at, id: NewID()}
+	m := commitProofVerb.Command(at, struct{}{})
 	w.first = m
 	return w.Conn.Run(ctx, m)
 }

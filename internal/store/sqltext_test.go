@@ -43,7 +43,7 @@ func TestTheColumnsOfAVerbAreKnown(t *testing.T) {
 // Verifies that a member that binds a column by a different name than its verb is detected.
 func TestAMemberBindsTheColumnsOfItsVerb(t *testing.T) {
 	var args Args
-	command := func(l listed) Command { return &command[listed, int]{verb: listVerb, args: l} }
+	command := func(l listed) Command { return listVerb.Command(Partition{}, l) }
 	command(listed{rows: []int64{7, 8}}).Bind(&args)
 	if got := args.Children(0); len(got) != 2 || got[1][0] != int64(8) {
 		t.Errorf("got child rows %v", got)

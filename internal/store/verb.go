@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"slices"
 	"sync"
 	"time"
@@ -133,15 +134,20 @@ type Command interface {
 
 // Verb is the declaration of one database operation. It is created once, as a package variable, and is safe for
 // concurrent use.
-type Verb[A, R any] struct {
+type Verb[A, R any] struct{ verb }
+
+// verb is a [Verb] without its types: its functions get pointers to the arguments and to the result. There are
+// hundreds of pairs of types, and the compiler writes the methods of a generic type for each of them: five megabytes of
+// program. So only what needs the types is generic, and the rest is here and in [command].
+type verb struct {
 	decl    Decl
-	keys    func(A) []string
-	bind    func(*A, *Args)
-	scan    func(*R, Row) error
-	recover func(A, CommitProof) R
-	wake    func(A) []string
-	emit    func(A) Emission
-	rule    func(A) Move
+	keys    func(args any) []string
+	bind    func(args any, to *Args)
+	scan    func(out any, r Row) error
+	recover func(args, out any, m CommitProof)
+	wake    func(args any) []string
+	emit    func(args any) Emission
+	rule    func(args any) Move
 	cols    *Columns
 }
 
@@ -149,38 +155,47 @@ type Verb[A, R any] struct {
 // is taken. keys may be nil for a verb that locks nothing. The binder runs once for a zero A, to record the
 // names and types of the columns.
 func NewVerb[A, R any](d Decl, keys func(A) []string, bind func(A, *Args), scan func(*R, Row) error) *Verb[A, R] {
-	return newVerb(d, keys, func(a *A, args *Args) { bind(*a, args) }, scan)
+	return newVerb(d, keys, func(a any, to *Args) { bind(*a.(*A), to) }, scan)
 }
 
-func newVerb[A, R any](d Decl, keys func(A) []string, bind func(*A, *Args), scan func(*R, Row) error) *Verb[A, R] {
-	v := &Verb[A, R]{decl: d, keys: keys, bind: bind, scan: scan, cols: new(Columns)}
+func newVerb[A, R any](d Decl, keys func(A) []string, bind func(args any, to *Args), scan func(*R, Row) error) *Verb[A, R] {
+	v := &Verb[A, R]{verb{decl: d, bind: bind, scan: func(out any, r Row) error { return scan(out.(*R), r) }}}
+	if keys != nil {
+		v.keys = func(a any) []string { return keys(*a.(*A)) }
+	}
+	v.declare(new(A))
+	return v
+}
+
+// declare registers the verb with the columns that it binds for zero arguments.
+func (v *verb) declare(zero any) {
+	v.cols = new(Columns)
 	probe := &Args{probing: true}
-	(&command[A, R]{verb: v}).bind(probe)
+	(&command{verb: v, args: zero}).bind(probe)
 	v.cols.Members = probe.columns
 	if probe.children != nil {
 		v.cols.Children = probe.children.columns
 	}
-	register(d, v.cols)
-	return v
+	register(v.decl, v.cols)
 }
 
 // RecoverWith sets the function that rebuilds a result from the event of an applied command, and returns the
 // verb.
 func (v *Verb[A, R]) RecoverWith(f func(A, CommitProof) R) *Verb[A, R] {
-	v.recover = f
+	v.recover = func(a, out any, m CommitProof) { *out.(*R) = f(*a.(*A), m) }
 	return v
 }
 
 // Wakes sets the topics that an applied command wakes, and returns the verb. A wake-up is only a hint that
 // saves a wait; the tables are authoritative.
 func (v *Verb[A, R]) Wakes(f func(A) []string) *Verb[A, R] {
-	v.wake = f
+	v.wake = func(a any) []string { return f(*a.(*A)) }
 	return v
 }
 
 // Emits sets the events that a command writes, and returns the verb.
 func (v *Verb[A, R]) Emits(f func(A) Emission) *Verb[A, R] {
-	v.emit, v.cols.Emits = f, true
+	v.emit, v.cols.Emits = func(a any) Emission { return f(*a.(*A)) }, true
 	v.cols.Members = append(v.cols.Members, Column{"revision", IntKind}, Column{"marks", TextKind})
 	return v
 }
@@ -188,7 +203,7 @@ func (v *Verb[A, R]) Emits(f func(A) Emission) *Verb[A, R] {
 // GuardStatus sets how a command moves an entity, and returns the verb. The command is refused if the lifecycle
 // lacks a status of the move, if it would leave the entity in a claim status, or if [Move.Stray] is no longer one.
 func (v *Verb[A, R]) GuardStatus(f func(A) Move) *Verb[A, R] {
-	v.rule = f
+	v.rule = func(a any) Move { return f(*a.(*A)) }
 	return v
 }
 
@@ -204,39 +219,61 @@ func (v *Verb[A, R]) Do(ctx context.Context, d Doer, a A) (R, error) {
 
 // Command returns a call of the verb that has not run, for [InPair].
 func (v *Verb[A, R]) Command(at Partition, a A) Command {
-	return &command[A, R]{verb: v, at: at, id: NewID(), args: a}
+	c := &v.call(at, a).command
+	c.id = NewID()
+	return c
 }
 
 // DoAt runs the verb at the given partition.
 func (v *Verb[A, R]) DoAt(ctx context.Context, d Doer, at Partition, a A) (R, error) {
-	c := &command[A, R]{verb: v, at: at, args: a, meter: meterOf(ctx, v.decl.Lane)}
-	if v.decl.Lane == Write {
+	c := v.call(at, a)
+	if err := c.command.run(ctx, d); err != nil {
+		var none R
+		return none, err
+	}
+	return c.result, nil
+}
+
+// invocation is a [command] with what it points to, in one allocation.
+type invocation[A, R any] struct {
+	command command
+	input   A
+	result  R
+}
+
+func (v *Verb[A, R]) call(at Partition, a A) *invocation[A, R] {
+	c := &invocation[A, R]{input: a}
+	c.command = command{verb: &v.verb, at: at, args: &c.input, out: &c.result}
+	return c
+}
+
+// run runs the command, again if the registry has changed meanwhile.
+func (c *command) run(ctx context.Context, d Doer) error {
+	c.meter = meterOf(ctx, c.verb.decl.Lane)
+	if c.verb.decl.Lane == Write {
 		c.id = NewID()
 	}
 	for attempt := 0; ; attempt++ {
 		if err := c.loadRegistry(ctx, d, attempt > 0); err != nil {
-			var none R
-			return none, err
+			return err
 		}
 		if err := c.do(ctx, d); err != nil {
-			var none R
-			return none, fmt.Errorf("%s: %w", v.decl.Name, err)
+			return fmt.Errorf("%s: %w", c.verb.decl.Name, err)
 		}
 		if !c.stale {
 			if c.meter != nil {
 				c.meter.charge()
 			}
-			return c.out, nil
+			return nil
 		}
 		if attempt == maxReloads {
-			var none R
-			return none, fault.New(fault.Unavailable, "%s: reactions were registered during every attempt: try again", v.decl.Name).AsRetryable()
+			return fault.New(fault.Unavailable, "%s: reactions were registered during every attempt: try again", c.verb.decl.Name).AsRetryable()
 		}
 	}
 }
 
 // do runs the command, through the gate of its context if there is one.
-func (c *command[A, R]) do(ctx context.Context, d Doer) error {
+func (c *command) do(ctx context.Context, d Doer) error {
 	if c.meter == nil || c.meter.gate == nil {
 		return d.Do(ctx, c)
 	}
@@ -250,7 +287,7 @@ func (c *command[A, R]) do(ctx context.Context, d Doer) error {
 const maxReloads = 20
 
 // loadRegistry loads the registry and finds the reactions that want the command's events.
-func (c *command[A, R]) loadRegistry(ctx context.Context, d Doer, fresh bool) error {
+func (c *command) loadRegistry(ctx context.Context, d Doer, fresh bool) error {
 	if c.verb.emit == nil {
 		return nil
 	}
@@ -273,13 +310,13 @@ func (c *command[A, R]) loadRegistry(ctx context.Context, d Doer, fresh bool) er
 	return nil
 }
 
-// command is a [Verb] with its arguments and, once run, its result.
-type command[A, R any] struct {
-	verb *Verb[A, R]
+// command is a verb with pointers to its arguments and to where its result goes.
+type command struct {
+	verb *verb
 	at   Partition
 	id   ID
-	args A
-	out  R
+	args any
+	out  any
 	keys []Key // computed on first use
 
 	meter *meter // nil without a budget or gate
@@ -290,12 +327,12 @@ type command[A, R any] struct {
 	due      []string // the reactions that want its events
 }
 
-func (c *command[A, R]) Decl() Decl           { return c.verb.decl }
-func (c *command[A, R]) ID() ID               { return c.id }
-func (c *command[A, R]) Partition() Partition { return c.at }
-func (c *command[A, R]) sealed()              {}
+func (c *command) Decl() Decl           { return c.verb.decl }
+func (c *command) ID() ID               { return c.id }
+func (c *command) Partition() Partition { return c.at }
+func (c *command) sealed()              {}
 
-func (c *command[A, R]) Keys() []Key {
+func (c *command) Keys() []Key {
 	if c.verb.keys == nil || c.keys != nil {
 		return c.keys
 	}
@@ -309,7 +346,7 @@ func (c *command[A, R]) Keys() []Key {
 
 // Bind binds shard and workspace first, then, for a write, the command id, so that no binder can forget them. A
 // verb that writes events ends with two more: the registry's revision and the due notices.
-func (c *command[A, R]) Bind(a *Args) {
+func (c *command) Bind(a *Args) {
 	if a.cols == nil {
 		a.cols, a.columns = c.verb.cols, c.verb.cols.Members
 	}
@@ -321,17 +358,17 @@ func (c *command[A, R]) Bind(a *Args) {
 	a.end()
 }
 
-func (c *command[A, R]) bind(a *Args) {
+func (c *command) bind(a *Args) {
 	a.begin()
 	a.put("shard", ShardKind, int64(c.at.Shard))
 	a.Text("workspace", c.at.Workspace)
 	if c.verb.decl.Lane == Write {
 		a.put("command", IDKind, c.id)
 	}
-	c.verb.bind(&c.args, a)
+	c.verb.bind(c.args, a)
 }
 
-func (c *command[A, R]) Known() (revision int64, marks string, ok bool) {
+func (c *command) Known() (revision int64, marks string, ok bool) {
 	if len(c.due) > 0 {
 		list, _ := json.Marshal(c.due) // a list of strings always marshals
 		marks = string(list)
@@ -339,28 +376,28 @@ func (c *command[A, R]) Known() (revision int64, marks string, ok bool) {
 	return c.revision, marks, c.verb.emit != nil
 }
 
-func (c *command[A, R]) Refuse() { c.stale = true }
+func (c *command) Refuse() { c.stale = true }
 
-func (c *command[A, R]) Reset() {
-	var none R
-	c.out, c.applied, c.stale = none, false, false
+func (c *command) Reset() {
+	reflect.ValueOf(c.out).Elem().SetZero()
+	c.applied, c.stale = false, false
 	if c.meter != nil {
 		c.meter.reset()
 	}
 }
 
-func (c *command[A, R]) Scan(r Row) error {
+func (c *command) Scan(r Row) error {
 	c.applied = r.Applied()
 	if c.meter != nil {
-		return c.meter.scan(r, func(r Row) error { return c.verb.scan(&c.out, r) })
+		return c.meter.scan(r, func(r Row) error { return c.verb.scan(c.out, r) })
 	}
-	return c.verb.scan(&c.out, r)
+	return c.verb.scan(c.out, r)
 }
 
-func (c *command[A, R]) Applied() bool { return c.applied }
-func (c *command[A, R]) Renew()        { c.id = NewID() }
+func (c *command) Applied() bool { return c.applied }
+func (c *command) Renew()        { c.id = NewID() }
 
-func (c *command[A, R]) Wakes() []string {
+func (c *command) Wakes() []string {
 	if !c.applied {
 		return nil
 	}
@@ -374,10 +411,10 @@ func (c *command[A, R]) Wakes() []string {
 	return topics
 }
 
-func (c *command[A, R]) Recover(m CommitProof) {
+func (c *command) Recover(m CommitProof) {
 	c.applied = true
 	if c.verb.recover != nil {
-		c.out = c.verb.recover(c.args, m)
+		c.verb.recover(c.args, c.out, m)
 	}
 }
 
