@@ -39,7 +39,13 @@ func load(ctx context.Context, t Target, path string) (Binary, error) {
 // licenses returns the licenses of Go and of the modules in a program, and their notices: those who pass on a program have to
 // pass these on too. Those of the dashboard are in the dashboard.
 func licenses(ctx context.Context, info *debug.BuildInfo) ([]byte, error) {
-	root, err := exec.CommandContext(ctx, "go", "env", "GOROOT").Output()
+	env, err := environment(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c := exec.CommandContext(ctx, "go", "env", "GOROOT")
+	c.Env = env
+	root, err := c.Output()
 	if err != nil {
 		return nil, fmt.Errorf("go env GOROOT: %w", err)
 	}
@@ -48,7 +54,7 @@ func licenses(ctx context.Context, info *debug.BuildInfo) ([]byte, error) {
 	if err := addLicenses(&out, "Go", goVersion, strings.TrimSpace(string(root))); err != nil {
 		return nil, err
 	}
-	folders, err := moduleFolders(ctx, info.Deps)
+	folders, err := moduleFolders(ctx, env, info.Deps)
 	if err != nil {
 		return nil, err
 	}
@@ -68,7 +74,7 @@ func modules(info *debug.BuildInfo) []*debug.Module {
 }
 
 // moduleFolders returns the folders of modules in the module cache.
-func moduleFolders(ctx context.Context, deps []*debug.Module) (map[string]string, error) {
+func moduleFolders(ctx context.Context, env []string, deps []*debug.Module) (map[string]string, error) {
 	args := []string{"list", "-m", "-f", "{{.Path}}\t{{.Version}}\t{{.Dir}}"}
 	versions := make(map[string]string)
 	for _, d := range deps {
@@ -79,7 +85,7 @@ func moduleFolders(ctx context.Context, deps []*debug.Module) (map[string]string
 		versions[d.Path] = d.Version
 	}
 	c := exec.CommandContext(ctx, "go", args...)
-	c.Env = append(os.Environ(), "GOFLAGS=-mod=readonly", "GOPROXY=off", "GOWORK=off")
+	c.Env = append(slices.Clip(env), "GOFLAGS=-mod=readonly")
 	c.Stderr = os.Stderr
 	out, err := c.Output()
 	if err != nil {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"crypto/md5"
 	"fmt"
 	"io/fs"
 	"strings"
@@ -26,7 +27,8 @@ func (r *Release) debian(b Binary) (name string, content []byte, err error) {
 		}
 		control = append(control, entry{name: "./" + script, mode: 0o755, content: text})
 	}
-	control = append(control, entry{name: "./conffiles", mode: 0o644, content: []byte("/etc/holdfast/environment\n/etc/holdfast/holdfast.yaml\n")})
+	control = append(control, entry{name: "./conffiles", mode: 0o644, content: []byte("/etc/holdfast/environment\n/etc/holdfast/holdfast.yaml\n")},
+		entry{name: "./md5sums", mode: 0o644, content: md5sums(files)})
 	controlTar, err := targz(control, r.Time)
 	if err != nil {
 		return "", nil, err
@@ -88,6 +90,17 @@ func (r *Release) debianFiles(b Binary) ([]entry, error) {
 		files = append(files, entry{name: f.name, mode: f.mode, content: text})
 	}
 	return files, nil
+}
+
+// md5sums returns the checksums that dpkg verifies installed files with. Configuration files are not among them: users change them.
+func md5sums(files []entry) []byte {
+	var b bytes.Buffer
+	for _, f := range sorted(files) {
+		if !strings.HasSuffix(f.name, "/") && !strings.HasPrefix(f.name, "./etc/") {
+			fmt.Fprintf(&b, "%x  %s\n", md5.Sum(f.content), strings.TrimPrefix(f.name, "./"))
+		}
+	}
+	return b.Bytes()
 }
 
 // ar returns an archive in the format of Unix ar, which a Debian package is.

@@ -106,7 +106,10 @@ func (r *Release) image(binaries []Binary) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	image.Annotations = map[string]string{"org.opencontainers.image.ref.name": r.Version}
+	image.Annotations = map[string]string{
+		"org.opencontainers.image.ref.name": r.Version,
+		"io.containerd.image.name":          "localhost/holdfast:" + r.Version, // the name after an engine has loaded the archive
+	}
 	top, err := json.Marshal(index{SchemaVersion: 2, MediaType: typeIndex, Manifests: []descriptor{image}})
 	if err != nil {
 		return nil, err

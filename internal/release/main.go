@@ -4,15 +4,17 @@
 //
 // It builds the program for each platform, and packs it as archives, Debian packages and a container image, with checksums
 // and a list of what is in it. It needs git, the Go command and the modules in the module cache, and no network. The files
-// depend only on the commit, the version and the version of Go, so everyone can build the same bytes again.
+// depend only on the commit, the version and the Go toolchain of go.dev, so everyone can build the same bytes again.
 package main
 
 import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"flag"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -28,7 +30,7 @@ import (
 
 func main() {
 	version := flag.String("version", "", "Version to release, such as v0.1.0. Default: a version that names the commit.")
-	out := flag.String("out", "dist", "Folder to write to. It is emptied first.")
+	out := flag.String("out", "dist", "Folder to write to. It replaces the folder of an earlier release.")
 	targets := flag.String("targets", "", "Platforms to build for, such as linux/amd64,darwin/arm64. Default: all.")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -48,7 +50,7 @@ func run(ctx context.Context, version, out, targets string) error {
 	if err != nil {
 		return err
 	}
-	if err := os.RemoveAll(out); err != nil {
+	if out, err = replaceable(out, string(r.Root)); err != nil {
 		return err
 	}
 	work, err := os.MkdirTemp("", "holdfast-release-")
@@ -129,7 +131,7 @@ func describe(ctx context.Context, version string) (*Release, error) {
 	if err != nil {
 		return nil, err
 	}
-	changes, err := git(ctx, "status", "--porcelain")
+	changes, err := git(ctx, "status", "--porcelain", "--untracked-files=all")
 	if err != nil {
 		return nil, err
 	}
@@ -174,21 +176,41 @@ func (r *Release) linked() string {
 	return fmt.Sprintf("-s -w -X %s.version=%s -X %s.revision=%s", stamp, r.Version, stamp, r.Commit)
 }
 
-// build builds the program for a platform. All settings that change the result are fixed; the settings of the user's go env
-// only say where the caches are.
-func build(ctx context.Context, r *Release, t Target, path string) error {
+// inherited are the variables that the Go command gets from the environment. None of them changes the result.
+var inherited = []string{"PATH", "HOME", "TMPDIR", "SYSTEMROOT", "USERPROFILE", "LOCALAPPDATA", "TEMP", "TMP"}
+
+// environment returns the environment of the Go command. All settings that change the result are fixed; the settings of the
+// user's go env only say where the caches are.
+func environment(ctx context.Context) ([]string, error) {
 	caches := []string{"GOPATH", "GOMODCACHE", "GOCACHE"}
 	folders, err := exec.CommandContext(ctx, "go", append([]string{"env"}, caches...)...).Output()
 	if err != nil {
-		return fmt.Errorf("go env: %w", err)
+		return nil, fmt.Errorf("go env: %w", err)
+	}
+	env := []string{
+		"CGO_ENABLED=0", "GOAMD64=v1", "GOARM64=v8.0", "GOFIPS140=off", "GOFLAGS=", "GOEXPERIMENT=", "GOWORK=off", "GOPROXY=off",
+		"GOTOOLCHAIN=local", "GOENV=off", "GODEBUG=",
+	}
+	for _, name := range inherited {
+		if value, ok := os.LookupEnv(name); ok {
+			env = append(env, name+"="+value)
+		}
+	}
+	for i, folder := range strings.Split(strings.TrimSpace(string(folders)), "\n") {
+		env = append(env, caches[i]+"="+strings.TrimSpace(folder))
+	}
+	return env, nil
+}
+
+// build builds the program for a platform.
+func build(ctx context.Context, r *Release, t Target, path string) error {
+	env, err := environment(ctx)
+	if err != nil {
+		return err
 	}
 	c := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-mod=readonly", "-ldflags", r.linked(), "-o", path, "./cmd/holdfast")
 	c.Dir = string(r.Root)
-	c.Env = append(os.Environ(), "GOOS="+t.OS, "GOARCH="+t.Arch, "CGO_ENABLED=0", "GOAMD64=v1", "GOARM64=v8.0", "GOFLAGS=", "GOEXPERIMENT=",
-		"GOWORK=off", "GOPROXY=off", "GOTOOLCHAIN=local", "GOENV=off", "GODEBUG=")
-	for i, folder := range strings.Split(strings.TrimSpace(string(folders)), "\n") {
-		c.Env = append(c.Env, caches[i]+"="+folder)
-	}
+	c.Env = append(env, "GOOS="+t.OS, "GOARCH="+t.Arch)
 	c.Stdout, c.Stderr = os.Stdout, os.Stderr
 	if err := c.Run(); err != nil {
 		return fmt.Errorf("build for %s: %w", t, err)
@@ -202,22 +224,65 @@ type file struct {
 	content []byte
 }
 
-// write writes the files of the release, and their checksums.
+// replaceable returns the folder to write to, without symbolic links. It refuses a folder that may contain something else than a
+// release, because the folder is replaced.
+func replaceable(out, repository string) (string, error) {
+	out, err := filepath.Abs(out)
+	if err != nil {
+		return "", err
+	}
+	entries, err := os.ReadDir(out)
+	if errors.Is(err, fs.ErrNotExist) {
+		return out, nil
+	}
+	if err != nil {
+		return "", err
+	}
+	if out, err = filepath.EvalSymlinks(out); err != nil {
+		return "", err
+	}
+	if repository, err = filepath.EvalSymlinks(repository); err != nil {
+		return "", err
+	}
+	if inside, err := filepath.Rel(out, repository); err == nil && filepath.IsLocal(inside) {
+		return "", fmt.Errorf("the folder %s contains the repository: choose another with -out", out)
+	}
+	if len(entries) > 0 && !slices.ContainsFunc(entries, func(e os.DirEntry) bool { return e.Name() == sumsName }) {
+		return "", fmt.Errorf("the folder %s contains something else than a release: empty it, or choose another with -out", out)
+	}
+	return out, nil
+}
+
+// sumsName is the name of the file with the checksums.
+const sumsName = "SHA256SUMS"
+
+// write writes the files of the release, and their checksums. The folder is replaced once all of them are written.
 func (r *Release) write(out string) error {
 	files, err := r.files()
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(out, 0o755); err != nil {
+	if err := os.MkdirAll(filepath.Dir(out), 0o755); err != nil {
+		return err
+	}
+	made, err := os.MkdirTemp(filepath.Dir(out), ".holdfast-release-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(made) // it is gone if all succeeds
+	if err := os.Chmod(made, 0o755); err != nil {
 		return err
 	}
 	for _, f := range files {
-		if err := os.WriteFile(filepath.Join(out, f.name), f.content, 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(made, f.name), f.content, 0o644); err != nil {
 			return err
 		}
 		fmt.Printf("%s  %9d  %s\n", checksum(f.content)[:12], len(f.content), f.name)
 	}
-	return nil
+	if err := os.RemoveAll(out); err != nil {
+		return err
+	}
+	return os.Rename(made, out)
 }
 
 // files returns the files of the release.
@@ -260,7 +325,7 @@ func (r *Release) files() ([]file, error) {
 	for _, f := range all {
 		fmt.Fprintf(&sums, "%s  %s\n", checksum(f.content), f.name)
 	}
-	return append(all, file{"SHA256SUMS", []byte(sums.String())}), nil
+	return append(all, file{sumsName, []byte(sums.String())}), nil
 }
 
 func checksum(b []byte) string {

@@ -7,7 +7,6 @@ import (
 	"compress/gzip"
 	"io/fs"
 	"os"
-	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -101,9 +100,9 @@ func sorted(entries []entry) []entry {
 	all := make(map[string]entry)
 	for _, e := range entries {
 		all[e.name] = e
-		for dir := path.Dir(strings.TrimSuffix(e.name, "/")); dir != "."; dir = path.Dir(dir) {
-			if _, ok := all[dir+"/"]; !ok {
-				all[dir+"/"] = entry{name: dir + "/", mode: 0o755}
+		for dir := parent(e.name); dir != ""; dir = parent(dir) {
+			if _, ok := all[dir]; !ok {
+				all[dir] = entry{name: dir, mode: 0o755}
 			}
 		}
 	}
@@ -113,6 +112,12 @@ func sorted(entries []entry) []entry {
 	}
 	slices.SortFunc(list, func(a, b entry) int { return strings.Compare(a.name, b.name) })
 	return list
+}
+
+// parent returns the folder of an entry, as it is written in the name: that of ./a is ./, so that it precedes its entries. It is
+// "" for an entry at the top.
+func parent(name string) string {
+	return name[:strings.LastIndexByte(strings.TrimSuffix(name, "/"), '/')+1]
 }
 
 // archive returns the archive of a platform: the program, the licenses and the introduction.

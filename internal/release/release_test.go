@@ -131,6 +131,10 @@ func readTar(t *testing.T, content []byte) map[string]entry {
 		if h.Name <= last || !h.ModTime.Equal(commitTime) || h.Uid != h.Gid || h.Uname != "" || h.Gname != "" || h.Uid != 0 && h.Name != "data/" {
 			t.Errorf("%s follows %s, changed at %s, is owned by %d:%d", h.Name, last, h.ModTime, h.Uid, h.Gid)
 		}
+		// An unpacker creates no parents: dpkg fails.
+		if dir := h.Name[:strings.LastIndexByte(strings.TrimSuffix(h.Name, "/"), '/')+1]; dir != "" && all[dir].name == "" {
+			t.Errorf("%s precedes its folder", h.Name)
+		}
 		last = h.Name
 		all[h.Name] = entry{name: h.Name, mode: fs.FileMode(h.Mode), owner: h.Uid, content: text}
 	}
@@ -235,6 +239,9 @@ func TestDebianPackage(t *testing.T) {
 			t.Errorf("%s has mode %o", script, control["./"+script].mode)
 		}
 	}
+	if sums := string(control["./md5sums"].content); !strings.Contains(sums, "  usr/bin/holdfast\n") || strings.Contains(sums, "etc/") {
+		t.Errorf("md5sums has %s", sums)
+	}
 	path := filepath.Join(t.TempDir(), "x.deb")
 	if err := os.WriteFile(path, content, 0o600); err != nil {
 		t.Fatal(err)
@@ -248,6 +255,34 @@ func TestDebianPackage(t *testing.T) {
 	}
 	if out, err := exec.Command("dpkg-deb", "--field", path, "Version").CombinedOutput(); err != nil || string(out) != "1.2.3~rc.1\n" {
 		t.Errorf("dpkg-deb --field: %v: %s", err, out)
+	}
+	installDebian(t, path)
+}
+
+// installDebian unpacks a package with dpkg into an empty root. The scripts of the package do not run.
+func installDebian(t *testing.T, path string) {
+	t.Helper()
+	if _, err := exec.LookPath("dpkg"); err != nil || os.Getuid() != 0 {
+		t.Attr(testlevel.NoteAttr, "the test does not run as root, or dpkg is missing, so the Debian package was not installed")
+		return
+	}
+	dir := t.TempDir()
+	for _, name := range []string{"info", "updates", "triggers"} {
+		if err := os.MkdirAll(filepath.Join(dir, "var/lib/dpkg", name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(dir, "var/lib/dpkg/status"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command("dpkg", "--root="+dir, "--log=/dev/null", "--force-all", "--unpack", path).CombinedOutput(); err != nil {
+		t.Fatalf("dpkg --unpack: %v: %s", err, out)
+	}
+	if info, err := os.Stat(filepath.Join(dir, "usr/bin/holdfast")); err != nil || info.Mode().Perm() != 0o755 {
+		t.Errorf("the installed program: %v, %v", info, err)
+	}
+	if out, err := exec.Command("dpkg", "--root="+dir, "--verify", "holdfast").CombinedOutput(); err != nil || strings.Contains(string(out), "/usr/") {
+		t.Errorf("dpkg --verify: %v: %s", err, out)
 	}
 }
 
@@ -281,7 +316,7 @@ func layerOf(t *testing.T, image []byte, arch, version string) (map[string]entry
 		t.Errorf("oci-layout is %s", text)
 	}
 	top := decode[index](t, files["index.json"].content)
-	if len(top.Manifests) != 1 || top.Manifests[0].Annotations["org.opencontainers.image.ref.name"] != version {
+	if len(top.Manifests) != 1 || top.Manifests[0].Annotations["org.opencontainers.image.ref.name"] != version || top.Manifests[0].Annotations["io.containerd.image.name"] != "localhost/holdfast:"+version {
 		t.Fatalf("index.json has %+v", top.Manifests)
 	}
 	for _, d := range decode[index](t, blob(t, files, top.Manifests[0], typeIndex)).Manifests {
@@ -365,8 +400,9 @@ func TestBillOfMaterials(t *testing.T) {
 		}
 		ids[p.ID] = true
 	}
-	if want := len(r.Binaries) + 3; len(d.Packages) != want || len(d.Relationships) != len(r.Binaries)*4 {
-		t.Errorf("%d packages and %d relations, want %d and %d", len(d.Packages), len(d.Relationships), want, len(r.Binaries)*4)
+	parts := 3 + len(dashboard) // of each program
+	if want := len(r.Binaries) + parts; len(d.Packages) != want || len(d.Relationships) != len(r.Binaries)*(parts+1) {
+		t.Errorf("%d packages and %d relations, want %d and %d", len(d.Packages), len(d.Relationships), want, len(r.Binaries)*(parts+1))
 	}
 	for _, x := range d.Relationships {
 		if !ids[x.Element] || !ids[x.Related] {
@@ -376,9 +412,90 @@ func TestBillOfMaterials(t *testing.T) {
 	if got := d.Packages[0].Checksums[0].Value; got != checksum(r.Binaries[0].Content) {
 		t.Errorf("the first program has the checksum %s", got)
 	}
-	m := d.Packages[3]
-	if m.Name != "example.org/a" && m.References[0].Locator != "pkg:golang/example.org/Up/b@v1.0.0%2Bincompatible" || !strings.Contains(d.Packages[2].DownloadLocation, "/example.org/!up/b/@v/v1.0.0+incompatible.zip") {
-		t.Errorf("the modules are %+v and %+v", d.Packages[2], m)
+	m := d.Packages[slices.IndexFunc(d.Packages, func(p spdxPackage) bool { return p.Name == "example.org/Up/b" })]
+	if m.References[0].Locator != "pkg:golang/example.org/Up/b@v1.0.0%2Bincompatible" || !strings.HasSuffix(m.DownloadLocation, "/example.org/!up/b/@v/v1.0.0+incompatible.zip") {
+		t.Errorf("the first module is %+v", m)
+	}
+}
+
+// The bill of materials names what the dashboard contains, in the versions that are in the repository.
+func TestBillOfMaterialsOfTheDashboard(t *testing.T) {
+	testlevel.OneGoroutine(t)
+	text, err := root.read("web/vendor/README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want []string
+	for _, m := range regexp.MustCompile("(?m)^\\| `[a-z-]+` \\| `([^`]+)` \\| ([0-9.]+) \\|").FindAllSubmatch(text, -1) {
+		want = append(want, string(m[1])+" "+string(m[2]))
+	}
+	var got []string
+	for _, l := range dashboard {
+		got = append(got, l.name+" "+l.version)
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if sbom := filesOf(t, small())["holdfast_v1.2.3-rc.1.spdx.json"]; !bytes.Contains(sbom, []byte(`"OFL-1.1"`)) || !bytes.Contains(sbom, []byte(`"pkg:npm/%40fontsource-variable/geist@5.3.0"`)) {
+		t.Errorf("the font is missing: %s", sbom)
+	}
+}
+
+// Only a folder of an earlier release is replaced, and never one that contains the repository.
+func TestWhatIsReplaced(t *testing.T) {
+	testlevel.OneGoroutine(t)
+	dir := t.TempDir()
+	repository := filepath.Join(dir, "work", "repository")
+	for _, name := range []string{"work/repository/", "empty/", "full/x", "release/x", "release/SHA256SUMS", "file"} {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if strings.HasSuffix(name, "/") {
+			if err := os.Mkdir(path, 0o700); err != nil {
+				t.Fatal(err)
+			}
+		} else if err := os.WriteFile(path, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink(repository, filepath.Join(dir, "link")); err != nil {
+		t.Fatal(err)
+	}
+	for name, allowed := range map[string]bool{
+		"new": true, "empty": true, "release": true, "work/repository/dist": true, "full": false, "file": false, "work": false, "work/repository": false, "link": false, ".": false,
+	} {
+		if _, err := replaceable(filepath.Join(dir, name), repository); (err == nil) != allowed {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	out := filepath.Join(dir, "release")
+	if err := small().write(out); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join(out, "x")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a file of the earlier release is still there: %v", err)
+	}
+	if all, err := filepath.Glob(filepath.Join(dir, ".*")); err != nil || len(all) != 0 {
+		t.Errorf("left %q: %v", all, err)
+	}
+}
+
+// The environment of a user does not change how the program is built.
+func TestTheEnvironmentOfABuild(t *testing.T) {
+	t.Setenv("GOFIPS140", "latest")
+	t.Setenv("CGO_CFLAGS", "-O9")
+	env, err := environment(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"GOFIPS140=off", "GOFLAGS=", "CGO_ENABLED=0"} {
+		if !slices.Contains(env, want) {
+			t.Errorf("%s is missing in %q", want, env)
+		}
+	}
+	if slices.Contains(env, "GOFIPS140=latest") || slices.Contains(env, "CGO_CFLAGS=-O9") {
+		t.Errorf("got %q", env)
 	}
 }
 

@@ -62,6 +62,16 @@ const noAssertion = "NOASSERTION"
 // source is where the project is.
 const source = "https://github.com/holdfast-go/holdfast"
 
+// dashboard lists what the dashboard in the program contains: libraries and the font Geist, as in web/vendor/README.md.
+var dashboard = []struct{ name, version, license string }{
+	{"preact", "11.2.0", "MIT"},
+	{"@preact/signals", "2.11.0", "MIT"},
+	{"@preact/signals-core", "1.14.5", "MIT"},
+	{"uplot", "1.6.32", "MIT"},
+	{"@fontsource-variable/geist", "5.3.0", "OFL-1.1"},
+	{"@fontsource-variable/geist-mono", "5.3.0", "OFL-1.1"},
+}
+
 func (r *Release) sbom() ([]byte, error) {
 	d := spdxDocument{
 		SPDXVersion: "SPDX-2.3", DataLicense: "CC0-1.0", ID: "SPDXRef-DOCUMENT", Name: "holdfast " + r.Version,
@@ -75,7 +85,7 @@ func (r *Release) sbom() ([]byte, error) {
 		d.Packages = append(d.Packages, spdxPackage{
 			ID: id, Name: "holdfast", Version: r.Version, FileName: "holdfast_" + r.Version + "_" + b.OS + "_" + b.Arch + "/holdfast" + b.exe(),
 			DownloadLocation: "git+" + source + "@" + r.Commit, Checksums: []spdxChecksum{{"SHA256", checksum(b.Content)}},
-			Concluded: "Apache-2.0", Declared: "Apache-2.0", Copyright: noAssertion, Purpose: "APPLICATION",
+			Concluded: noAssertion, Declared: "Apache-2.0", Copyright: noAssertion, Purpose: "APPLICATION",
 			References: []spdxReference{{"PACKAGE-MANAGER", "purl", "pkg:golang/github.com/holdfast-go/holdfast@" + r.Version}},
 		})
 		d.Relationships = append(d.Relationships, spdxRelationship{d.ID, "DESCRIBES", id})
@@ -91,6 +101,14 @@ func (r *Release) sbom() ([]byte, error) {
 			ID: "SPDXRef-go-stdlib", Name: "stdlib", Version: version, DownloadLocation: "https://go.dev/dl/", Concluded: noAssertion, Declared: "BSD-3-Clause", Copyright: noAssertion,
 			References: []spdxReference{{"PACKAGE-MANAGER", "purl", "pkg:golang/stdlib@" + version}},
 		})
+		for _, l := range dashboard {
+			name := strings.Replace(l.name, "@", "%40", 1)
+			depends(spdxPackage{
+				ID: "SPDXRef-npm-" + spdxName(strings.TrimPrefix(l.name, "@")+"-"+l.version), Name: l.name, Version: l.version,
+				DownloadLocation: "https://www.npmjs.com/package/" + l.name + "/v/" + l.version, Concluded: noAssertion, Declared: l.license, Copyright: noAssertion, Purpose: "LIBRARY",
+				References: []spdxReference{{"PACKAGE-MANAGER", "purl", "pkg:npm/" + name + "@" + l.version}},
+			})
+		}
 		for _, m := range modules(b.Info) {
 			depends(spdxPackage{
 				ID: "SPDXRef-" + spdxName(m.Path+"-"+m.Version), Name: m.Path, Version: m.Version, DownloadLocation: "https://proxy.golang.org/" + escapedPath(m.Path) + "/@v/" + escapedPath(m.Version) + ".zip",
