@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/xml"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -100,6 +101,9 @@ func regionOf(host string) string {
 	return ""
 }
 
+// regionName matches a name that may become a part of a host name.
+var regionName = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$`)
+
 // supportsHostStyle reports whether the service is known to accept the bucket in the host name. A certificate for
 // *.host does not match a bucket with a dot.
 func supportsHostStyle(endpoint *url.URL, bucket string) bool {
@@ -156,7 +160,7 @@ func (c *client) repeat(ctx context.Context, r request, read func(*http.Response
 		if err == nil {
 			err = c.attempt(ctx, r, region, read)
 		}
-		if err == nil || n == maxAttempts || !temporary(err) && !c.correct(region, err) {
+		if err == nil || n == maxAttempts || !worthRepeating(err) && !c.correct(region, err) {
 			return err
 		}
 		if clock.Wait(ctx, clock.Jitter(retryUnit<<(n-1))) != nil {
@@ -180,7 +184,8 @@ func (c *client) attempt(ctx context.Context, r request, region string, read fun
 	if err != nil {
 		return err
 	}
-	if got.StatusCode/100 == 2 {
+	// Other statuses, such as 202 of a proxy that queues requests, do not say that the service has done what was asked.
+	if got.StatusCode == http.StatusOK || got.StatusCode == http.StatusNoContent && r.method == http.MethodDelete {
 		return read(got)
 	}
 	defer got.Body.Close()
@@ -199,6 +204,9 @@ func (c *client) url(r request, region string) *url.URL {
 	u := c.endpoint
 	if u.Host == anyRegion && region != "" && region != defaultRegion {
 		u.Host = "s3." + region + ".amazonaws.com"
+		if strings.HasPrefix(region, "cn-") {
+			u.Host += ".cn"
+		}
 	}
 	name := "/" + r.key
 	if c.hostStyle {
@@ -231,21 +239,29 @@ func (c *client) regionFor(ctx context.Context) (string, error) {
 	return region, nil
 }
 
-// askRegion asks the service for the region of the bucket. If the caller may not ask, it is the one that the refusal
-// names, or the default.
+// askRegion asks the service for the region of the bucket. If the service refuses, it is the one that the refusal names or, if the
+// caller may not ask, the default.
 func (c *client) askRegion(ctx context.Context) (region string, err error) {
 	var location struct {
 		Name string `xml:",chardata"`
 	}
 	err = c.attempt(ctx, request{method: http.MethodGet, query: url.Values{"location": {""}}}, defaultRegion, decode("", &location))
+	if region = refusalIn(err).Region; region != "" {
+		return region, nil
+	}
 	if mayNotAsk(err) {
-		return cmp.Or(refusalIn(err).Region, defaultRegion), nil
+		return defaultRegion, nil
 	}
-	region = cmp.Or(strings.TrimSpace(location.Name), defaultRegion)
-	if region == "EU" { // what the oldest buckets say
-		region = "eu-west-1"
+	if err != nil {
+		return "", err
 	}
-	return region, err
+	switch region = cmp.Or(strings.TrimSpace(location.Name), defaultRegion); {
+	case region == "EU": // what the oldest buckets say
+		return "eu-west-1", nil
+	case !regionName.MatchString(region):
+		return "", errors.New("the service named an invalid region of the bucket: set the region")
+	}
+	return region, nil
 }
 
 // correct takes over the region that the service names in a refusal, unless the program has set one. It reports whether

@@ -49,6 +49,7 @@ func TestWhereTheBucketIs(t *testing.T) {
 		{"https://bucket.vpce-1a2b3c4d-5e6f.s3.us-east-1.vpce.amazonaws.com", "bucket", "", "https://bucket.bucket.vpce-1a2b3c4d-5e6f.s3.us-east-1.vpce.amazonaws.com/a", "us-east-1"},
 		{"https://s3.amazonaws.com", "bucket", "", "https://bucket.s3.amazonaws.com/a", ""},
 		{"https://s3.amazonaws.com", "bucket", "eu-south-1", "https://bucket.s3.eu-south-1.amazonaws.com/a", "eu-south-1"},
+		{"https://s3.amazonaws.com", "bucket", "cn-north-1", "https://bucket.s3.cn-north-1.amazonaws.com.cn/a", "cn-north-1"},
 		{"https://storage.googleapis.com", "bucket", "", "https://bucket.storage.googleapis.com/a", ""},
 		{"https://oss-cn-hangzhou.aliyuncs.com", "bucket", "", "https://bucket.oss-cn-hangzhou.aliyuncs.com/a", ""},
 		{"https://minio.example.org:443", "bucket", "", "https://minio.example.org/bucket/a", ""},

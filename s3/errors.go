@@ -70,6 +70,9 @@ func refusal(r *http.Response, body []byte, key string) *serviceError {
 		e.Code = noSuchKey
 	}
 	e.Status, e.Region = r.StatusCode, cmp.Or(e.Region, r.Header.Get("X-Amz-Bucket-Region"))
+	if !regionName.MatchString(e.Region) {
+		e.Region = ""
+	}
 	return &e.serviceError
 }
 
@@ -84,18 +87,29 @@ func refusalIn(err error) *serviceError {
 // missing reports whether the object does not exist. A missing bucket is another error.
 func missing(err error) bool { return refusalIn(err).Code == noSuchKey }
 
-// mayNotAsk reports whether the service does not tell the caller the region of a bucket, although it may serve the bucket.
+// mayNotAsk reports whether the service does not tell the caller the region of a bucket, although it may serve the bucket. A proxy
+// or a service that does not know the request may refuse it without a document.
 func mayNotAsk(err error) bool {
-	return slices.Contains([]string{"AccessDenied", "AuthorizationHeaderMalformed", "InvalidRegion", "NotImplemented"}, refusalIn(err).Code)
+	r := refusalIn(err)
+	if r.Code == "" {
+		return slices.Contains([]int{http.StatusForbidden, http.StatusMethodNotAllowed, http.StatusNotImplemented}, r.Status)
+	}
+	return slices.Contains([]string{"AccessDenied", "AuthorizationHeaderMalformed", "InvalidRegion", "MethodNotAllowed", "NotImplemented"}, r.Code)
 }
 
 // temporaryCodes are the error codes that a retry may resolve. In a response about many
-// objects, each object has a code and no status. An upload that does not exist any more was completed by an attempt
-// whose response was lost, or was ended by a rule of the bucket: storing the object again resolves both.
+// objects, each object has a code and no status.
 var temporaryCodes = []string{
 	"InternalError", "ServiceUnavailable", "SlowDown", "RequestTimeout", "OperationAborted",
-	"Throttling", "ThrottlingException", "RequestLimitExceeded", "RequestThrottled", "NoSuchUpload",
+	"Throttling", "ThrottlingException", "RequestLimitExceeded", "RequestThrottled", noSuchUpload,
 }
+
+// noSuchUpload is the code for an upload that does not exist any more: it was completed by an attempt whose response was lost,
+// or was ended by a rule of the bucket. Storing the object again resolves both, repeating the request does not.
+const noSuchUpload = "NoSuchUpload"
+
+// worthRepeating reports whether the same request may succeed if it is sent again.
+func worthRepeating(err error) bool { return temporary(err) && refusalIn(err).Code != noSuchUpload }
 
 // temporary reports whether the service is busy or down, or the network failed.
 func temporary(err error) bool {

@@ -27,8 +27,9 @@ const (
 	abortTimeout = 10 * time.Second
 )
 
-// Put stores an artifact once all of it has arrived. Until then, and if it fails, the previous
-// artifact with the name stays.
+// Put stores an artifact once all of it has arrived. Until then the previous artifact with the name stays. After an error
+// with the code [fault.Unavailable], or the end of ctx, the previous or the new artifact is stored, because the response of the service may
+// have been lost, but never a part of one. After other errors it is the previous one.
 func (s *store) Put(ctx context.Context, name string, r io.Reader) error {
 	key, err := s.key(name)
 	if err != nil {
@@ -77,8 +78,12 @@ func fill(buffer []byte, r io.Reader) (n int, end bool, err error) {
 
 // putWhole sends an artifact in one request.
 func (s *store) putWhole(ctx context.Context, key string, b []byte) error {
-	return s.client.call(ctx, request{method: http.MethodPut, key: key, body: b}, nil)
+	return s.client.call(ctx, request{method: http.MethodPut, key: key, header: contentType(), body: b}, nil)
 }
+
+// contentType returns the header for the content of an object, of which nothing is known. Without it, services use types of
+// their own.
+func contentType() http.Header { return http.Header{"Content-Type": {"application/octet-stream"}} }
 
 // upload is an object that is sent in parts.
 type upload struct {
@@ -127,7 +132,7 @@ func (u *upload) begin(ctx context.Context) error {
 		XMLName  xml.Name `xml:"InitiateMultipartUploadResult"`
 		UploadID string   `xml:"UploadId"`
 	}
-	err := u.client.call(ctx, request{method: http.MethodPost, key: u.key, query: url.Values{"uploads": {""}}}, &begun)
+	err := u.client.call(ctx, request{method: http.MethodPost, key: u.key, query: url.Values{"uploads": {""}}, header: contentType()}, &begun)
 	if err == nil && begun.UploadID == "" {
 		err = errors.New("the service began an upload without an id")
 	}
@@ -162,8 +167,15 @@ func (u *upload) sendPart(ctx context.Context, b []byte) error {
 	if err != nil {
 		return err
 	}
-	u.parts = append(u.parts, part{PartNumber: number, ETag: got.Header.Get("ETag")})
-	return got.Body.Close()
+	stored := part{PartNumber: number, ETag: got.Header.Get("ETag")}
+	if err := got.Body.Close(); err != nil {
+		return err
+	}
+	if stored.ETag == "" {
+		return errors.New("the service did not confirm a part of the upload")
+	}
+	u.parts = append(u.parts, stored)
+	return nil
 }
 
 func (u *upload) complete(ctx context.Context) error {

@@ -75,6 +75,9 @@ func (c Config) check() (*url.URL, error) {
 	if (c.AccessKey == "") != (c.SecretKey == "") {
 		return nil, fault.New(fault.Validation, "the object store's access key and secret key must be set together: set both or neither")
 	}
+	if c.Region != "" && !regionName.MatchString(c.Region) {
+		return nil, fault.New(fault.Validation, "invalid object store region: use letters, digits, dots, hyphens and underscores, such as eu-central-1")
+	}
 	return endpoint(c.Endpoint)
 }
 

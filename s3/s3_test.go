@@ -510,8 +510,17 @@ func TestTheRegionOfARefusal(t *testing.T) {
 		"location is wrong": {func(w http.ResponseWriter, r *http.Request) bool {
 			return on(body("<LocationConstraint>eu-west-1</LocationConstraint>"), "location")(w, r) || refused("AuthorizationHeaderMalformed", "eu-south-2")(w, r)
 		}, "", "eu-south-2"},
-		"location is no XML":              {on(body("hello"), "location"), "", ""},
-		"the region of the Config stands": {refused("AuthorizationHeaderMalformed", "eu-south-2"), "eu-west-1", ""},
+		"location is refused without a document":     {on(bare(403, ""), "location"), "", "us-east-1"},
+		"location is not a method":                   {on(bare(405, ""), "location"), "", "us-east-1"},
+		"location is not implemented":                {on(bare(501, ""), "location"), "", "us-east-1"},
+		"location is refused with a region only":     {on(bare(403, "eu-south-2"), "location"), "", "eu-south-2"},
+		"location is moved":                          {on(bare(301, "eu-south-2"), "location"), "", "eu-south-2"},
+		"location is elsewhere":                      {on(bare(307, "eu-south-2"), "location"), "", "eu-south-2"},
+		"location is refused with an invalid region": {on(bare(403, "evil.example.org/"), "location"), "", "us-east-1"},
+		"location is invalid":                        {on(body("<LocationConstraint>x/y</LocationConstraint>"), "location"), "", ""},
+		"the keys are refused":                       {on(status(403, "InvalidAccessKeyId"), "location"), "", ""},
+		"location is no XML":                         {on(body("hello"), "location"), "", ""},
+		"the region of the Config stands":            {refused("AuthorizationHeaderMalformed", "eu-south-2"), "eu-west-1", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			srv := serve(t)
@@ -566,9 +575,13 @@ func TestAnUploadThatIsNotConfirmed(t *testing.T) {
 		"busy in a 200":     {on(body("<Error><Code>InternalError</Code></Error>"), "POST", "uploadId"), true},
 		"another document":  {on(body("<html>hello</html>"), "POST", "uploadId"), false},
 		"nothing":           {on(body(""), "POST", "uploadId"), false},
+		"a part has no tag": {on(body(""), "partNumber=2"), false},
+		"a part is queued":  {on(bare(202, ""), "partNumber=2"), false},
+		"a part is partial": {on(bare(206, ""), "partNumber=2"), false},
+		"an empty success":  {on(bare(204, ""), "POST", "uploadId"), false},
 		"a part is refused": {on(status(403, "AccessDenied"), "partNumber=2"), false},
 		"the upload ended":  {on(status(404, "NoSuchUpload"), "POST", "uploadId"), true},
-		"a lost response":   {on(cutBody, "POST", "uploadId"), true},
+		"a lost request":    {on(cutBody, "POST", "uploadId"), true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			srv := serve(t)
@@ -588,6 +601,76 @@ func TestAnUploadThatIsNotConfirmed(t *testing.T) {
 				t.Errorf("got %d bytes, want the old content", len(got))
 			}
 		})
+	}
+}
+
+// Other statuses than 200, and 204 for a deletion, are not a success.
+func TestOtherStatusesAreNoSuccess(t *testing.T) {
+	for _, code := range []int{202, 203, 204, 206} {
+		srv := serve(t)
+		s := srv.open(t, "")
+		put(t, s, "a/old", "old")
+		srv.fail(func(w http.ResponseWriter, r *http.Request) bool {
+			w.Header().Set("ETag", `"x"`)
+			w.WriteHeader(code)
+			return true
+		})
+		for _, c := range calls {
+			if err := c.call(t.Context(), s); err == nil || errors.Is(err, unavailable) {
+				t.Errorf("%s: %d was accepted: %v", c.name, code, err)
+			}
+		}
+	}
+}
+
+// If the response to a request that stores an artifact is lost, the caller is told to repeat it, and the whole new artifact is
+// stored. Repeating succeeds.
+func TestTheResponseToAPutIsLost(t *testing.T) {
+	for name, x := range map[string]struct {
+		size     int
+		requests []string
+		lost     int // responses
+		attempts int
+	}{
+		"whole": {3, []string{"PUT", "/a/1"}, 3, 3},
+		"parts": {17 << 20, []string{"POST", "uploadId"}, 1, 2}, // the second attempt finds no upload
+	} {
+		t.Run(name, func(t *testing.T) {
+			srv := serve(t)
+			s := srv.open(t, "")
+			put(t, s, "a/1", "old")
+			srv.fail(on(times(x.lost, srv.answered), x.requests...))
+			content := pattern(x.size)
+			if err := s.Put(t.Context(), "a/1", bytes.NewReader(content)); !errors.Is(err, unavailable) {
+				t.Errorf("got %v, want unavailable", err)
+			}
+			if n := srv.count(x.requests...); n != x.attempts {
+				t.Errorf("%d attempts, want %d", n, x.attempts)
+			}
+			srv.fail(nil)
+			if got := read(t, s, "a/1"); got != string(content) {
+				t.Errorf("%d bytes are stored, want %d", len(got), len(content))
+			}
+			if err := s.Put(t.Context(), "a/1", bytes.NewReader(content)); err != nil {
+				t.Error(err)
+			}
+			if got := read(t, s, "a/1"); got != string(content) {
+				t.Errorf("after a repetition, %d bytes are stored, want %d", len(got), len(content))
+			}
+		})
+	}
+}
+
+// Objects have a content type of their own, not one that the service guesses.
+func TestTheContentType(t *testing.T) {
+	srv := serve(t)
+	s := srv.open(t, "")
+	for _, size := range []int{1, 17 << 20} {
+		srv.fail(nil)
+		put(t, s, "a/1", string(pattern(size)))
+		if got := srv.header(0).Get("Content-Type"); got != "application/octet-stream" {
+			t.Errorf("%d bytes are stored as %q", size, got)
+		}
 	}
 }
 
@@ -637,6 +720,7 @@ func TestBadConfigs(t *testing.T) {
 		"query or a fragment":          func(c *s3.Config) { c.Endpoint = "https://s3.example.org?key=" + secret },
 		"query or":                     func(c *s3.Config) { c.Endpoint = "https://s3.example.org?" },
 		"a fragment":                   func(c *s3.Config) { c.Endpoint = "https://s3.example.org#" + secret },
+		"object store region":          func(c *s3.Config) { c.Region = "evil.example.org/" + secret },
 		"folder":                       func(c *s3.Config) { c.Folder = "a/../b" },
 		"invalid object store folder":  func(c *s3.Config) { c.Folder = `a\b` },
 		"both":                         func(c *s3.Config) { c.AccessKey = "" },

@@ -236,6 +236,23 @@ func body(text string) faulty {
 	}
 }
 
+// bare responds with a status and perhaps a region, and without a document.
+func bare(n int, region string) faulty {
+	return func(w http.ResponseWriter, _ *http.Request) bool {
+		if region != "" {
+			w.Header().Set("X-Amz-Bucket-Region", region)
+		}
+		w.WriteHeader(n)
+		return true
+	}
+}
+
+// answered executes a request, and closes the connection in the middle of the response.
+func (s *server) answered(w http.ResponseWriter, r *http.Request) bool {
+	s.service.ServeHTTP(httptest.NewRecorder(), r)
+	return cutBody(w, r)
+}
+
 // cut closes the connection.
 func cut(http.ResponseWriter, *http.Request) bool { panic(http.ErrAbortHandler) }
 
