@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -25,11 +26,14 @@ type exporter struct {
 	// stopped ends when the exporter is shut down, which interrupts a pause between attempts.
 	stopped context.Context
 	stop    context.CancelFunc
+	// ending ends when the server stops: an export pauses no more, so that the remaining spans are sent.
+	ending context.Context
+	end    context.CancelFunc
 }
 
 var _ sdk.SpanExporter = (*exporter)(nil)
 
-// maxRetry is how long a batch is retried.
+// maxRetry is how long a batch is retried at most. The SDK ends an export before, after 30 s by default.
 const maxRetry = time.Minute
 
 // retryFirst is the pause after the first failed attempt; it doubles. Tests shorten it.
@@ -43,8 +47,13 @@ const (
 func newExporter(s settings) *exporter {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.TLSClientConfig = s.tls
-	e := &exporter{settings: s, client: &http.Client{Transport: transport, Timeout: s.timeout}}
+	e := &exporter{settings: s, client: &http.Client{
+		Transport: transport, Timeout: s.timeout,
+		// A redirect would turn the request into a GET without spans, or send the headers elsewhere.
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}
 	e.stopped, e.stop = context.WithCancel(context.Background())
+	e.ending, e.end = context.WithCancel(context.Background())
 	return e
 }
 
@@ -66,12 +75,19 @@ func (e *exporter) ExportSpans(ctx context.Context, spans []sdk.ReadOnlySpan) er
 	ctx, cancel := context.WithTimeout(ctx, maxRetry)
 	defer cancel()
 	defer context.AfterFunc(e.stopped, cancel)()
+	pausing, wake := context.WithCancel(ctx)
+	defer wake()
+	defer context.AfterFunc(e.ending, wake)()
 	for n := int64(1); ; n++ {
 		pause, err := e.send(ctx, body)
 		if err == nil || pause < 0 || ctx.Err() != nil {
 			return err
 		}
-		if clock.Wait(ctx, max(pause, clock.Backoff(retryFirst, 2, retryLongest, n))) != nil {
+		pause = max(pause, clock.Backoff(retryFirst, 2, retryLongest, n))
+		if end, ok := ctx.Deadline(); ok && end.Sub(clock.OfMachine()) < pause {
+			return err // the next attempt would be too late
+		}
+		if clock.Wait(pausing, pause) != nil {
 			return err
 		}
 	}
@@ -96,12 +112,12 @@ func (e *exporter) send(ctx context.Context, body []byte) (pause time.Duration, 
 	}
 	got, err := e.client.Do(r)
 	if err != nil {
-		return never, err // a collector that is down must not delay the end of the server
+		return pauseAfter(err), err
 	}
 	defer got.Body.Close()
 	text, err := io.ReadAll(io.LimitReader(got.Body, maxResponse))
 	if err != nil {
-		return never, err
+		return pauseAfter(err), err
 	}
 	switch got.StatusCode {
 	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
@@ -116,6 +132,19 @@ func (e *exporter) send(ctx context.Context, body []byte) (pause time.Duration, 
 		}
 	}
 	return 0, nil
+}
+
+// pauseAfter returns the pause after an error of the network: none after a timeout or another temporary one. A collector that
+// is down is not asked again.
+func pauseAfter(err error) time.Duration {
+	var of interface{ Timeout() bool }
+	if errors.As(err, &of) && of.Timeout() {
+		return 0
+	}
+	if of, ok := errors.AsType[*url.Error](err); ok && of.Temporary() {
+		return 0
+	}
+	return never
 }
 
 // refused returns the error of a response, with the beginning of what the collector says.
@@ -139,6 +168,7 @@ func retryAfter(h http.Header) time.Duration {
 
 // Shutdown ends an export that is under way. Calling it twice is harmless.
 func (e *exporter) Shutdown(context.Context) error {
+	e.end()
 	e.stop()
 	e.client.CloseIdleConnections()
 	return nil

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -225,13 +226,14 @@ func TestAPauseIsInterrupted(t *testing.T) {
 	clean(t)
 	asked := make(chan struct{}, 1)
 	c := collect(t, func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Retry-After", "3600")
+		w.Header().Set("Retry-After", "20")
 		w.WriteHeader(http.StatusServiceUnavailable)
 		asked <- struct{}{}
 	})
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", c.URL)
 	for name, interrupt := range map[string]func(*exporter, context.CancelFunc){
 		"shutdown": func(e *exporter, _ context.CancelFunc) { _ = e.Shutdown(context.Background()) },
+		"the end":  func(e *exporter, _ context.CancelFunc) { e.end() },
 		"context":  func(_ *exporter, cancel context.CancelFunc) { cancel() },
 	} {
 		e := opened(t)
@@ -240,10 +242,69 @@ func TestAPauseIsInterrupted(t *testing.T) {
 			<-asked
 			interrupt(e, cancel)
 		}()
-		if err := e.ExportSpans(ctx, oneSpan); err == nil || strings.Contains(err.Error(), "3600") {
+		if err := e.ExportSpans(ctx, oneSpan); err == nil {
 			t.Errorf("%s: %v", name, err)
 		}
 		cancel()
+	}
+}
+
+// A pause that ends after the export would is not begun.
+func TestAPauseThatIsTooLong(t *testing.T) {
+	clean(t)
+	c := collect(t, answer(503, "Retry-After", "3600", "no"))
+	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", c.URL)
+	begun := time.Now()
+	err := opened(t).ExportSpans(t.Context(), oneSpan)
+	if took := time.Since(begun); err == nil || took > 30*time.Second {
+		t.Errorf("returned after %s: %v", took, err)
+	}
+}
+
+// An attempt that takes too long is repeated.
+func TestATimeoutIsRepeated(t *testing.T) {
+	retryFirst = time.Millisecond
+	defer func() { retryFirst = time.Second }()
+	clean(t)
+	release := make(chan struct{})
+	var requests atomic.Int64
+	c := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		if requests.Add(1) == 1 {
+			<-release
+		}
+	}))
+	defer c.Close()
+	defer close(release)
+	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", c.URL)
+	t.Setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "500")
+	if err := opened(t).ExportSpans(t.Context(), oneSpan); err != nil {
+		t.Error(err)
+	}
+}
+
+// A redirect is an error: the headers may contain a secret, and spans would be lost.
+func TestRedirectsOfACollector(t *testing.T) {
+	for _, status := range []int{301, 302, 307} {
+		clean(t)
+		c := collect(t, answer(status, "Location", "/elsewhere", ""), answer(200, "X", "", ""))
+		t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", c.URL)
+		err := opened(t).ExportSpans(t.Context(), oneSpan)
+		if bodies, _, path := c.seen(); err == nil || len(bodies) != 1 || path != "/v1/traces" {
+			t.Errorf("%d: %d requests, the last to %s: %v", status, len(bodies), path, err)
+		}
+	}
+}
+
+// Certificates with a collector that is called without TLS, and headers that HTTP cannot have, are refused.
+func TestSettingsThatContradict(t *testing.T) {
+	for name, value := range map[string]string{"CERTIFICATE": "ca.pem", "HEADERS": "a%28b=x", "TRACES_HEADERS": "a=%00x"} {
+		clean(t)
+		t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1")
+		t.Setenv("OTEL_EXPORTER_OTLP_"+name, value)
+		if _, err := readSettings(); fault.CodeOf(err) != fault.Validation || name == "CERTIFICATE" && !strings.Contains(err.Error(), "https://") {
+			t.Errorf("%s=%s: %v", name, value, err)
+		}
 	}
 }
 

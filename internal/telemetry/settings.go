@@ -75,6 +75,9 @@ func readSettings() (*settings, error) {
 	_, files.CA = exporterVar("CERTIFICATE")
 	_, files.Cert = exporterVar("CLIENT_CERTIFICATE")
 	_, files.Key = exporterVar("CLIENT_KEY")
+	if u.Scheme == "http" && files != (tlsfiles.Files{}) {
+		return nil, fault.New(fault.Validation, "certificates of the collector are set, but its endpoint begins with http://, so spans would not be encrypted: use https://, or unset OTEL_EXPORTER_OTLP_CERTIFICATE and the others")
+	}
 	s.tls, err = tlsfiles.Client(files)
 	return s, err
 }
@@ -88,13 +91,21 @@ func headers(text string) (map[string]string, error) {
 		}
 		name, value, ok := strings.Cut(pair, "=")
 		name, err := url.PathUnescape(strings.TrimSpace(name))
-		if !ok || err != nil || name == "" || strings.ContainsAny(name, " \t\r\n:") {
+		if !ok || err != nil || name == "" || strings.ContainsFunc(name, notInToken) {
 			return nil, fault.New(fault.Validation, "invalid name of a header")
 		}
-		if value, err = url.PathUnescape(strings.TrimSpace(value)); err != nil || strings.ContainsAny(value, "\r\n") {
+		if value, err = url.PathUnescape(strings.TrimSpace(value)); err != nil || strings.ContainsFunc(value, isControl) {
 			return nil, fault.New(fault.Validation, "invalid value of a header")
 		}
 		all[name] = value
 	}
 	return all, nil
 }
+
+// notInToken reports whether the name of a header cannot contain a character.
+func notInToken(c rune) bool {
+	return !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.ContainsRune("!#$%&'*+-.^_`|~", c))
+}
+
+// isControl reports whether the value of a header cannot contain a character.
+func isControl(c rune) bool { return c < ' ' && c != '\t' || c == 0x7f }

@@ -53,8 +53,13 @@ func Start(ctx context.Context, version string, log *slog.Logger) (*Traces, erro
 		return nil, fault.New(fault.Validation, "OTEL_RESOURCE_ATTRIBUTES is invalid: use key=value pairs separated by commas").Wrap(err)
 	}
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { log.Warn("failed to export spans", "error", err) }))
-	provider := sdk.NewTracerProvider(sdk.WithBatcher(newExporter(*to)), sdk.WithResource(about))
-	return &Traces{Provider: provider, Endpoint: to.endpoint.Redacted(), stop: provider.Shutdown}, nil
+	exporter := newExporter(*to)
+	provider := sdk.NewTracerProvider(sdk.WithBatcher(exporter), sdk.WithResource(about))
+	stop := func(ctx context.Context) error {
+		exporter.end()
+		return provider.Shutdown(ctx)
+	}
+	return &Traces{Provider: provider, Endpoint: to.endpoint.Redacted(), stop: stop}, nil
 }
 
 // Stop sends the remaining spans, until ctx ends, and stops the export. It is called after the last request;
