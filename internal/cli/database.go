@@ -22,6 +22,7 @@ func (f databaseFlags) open() (holdfast.Database, error) {
 		return openSQLite(path)
 	}
 	if f.isPostgres() {
+		trustRoots() // with sslmode=verify-full
 		return postgres.URL(f.DB, postgres.Schema(f.Schema)), nil
 	}
 	if s := scheme.FindString(f.DB); s != "" { // the rest may contain a password

@@ -116,7 +116,7 @@ func TestTheDebianFiles(t *testing.T) {
 		t.Errorf("environment names %v", env)
 	}
 	parseAs(t, "environment", []string{"version"}, env)
-	command := regexp.MustCompile(`sudo -u holdfast holdfast (.*)`).FindStringSubmatch(deployFile(t, "debian/holdfast.yaml"))
+	command := regexp.MustCompile(`/usr/bin/holdfast (keys create .*)`).FindStringSubmatch(deployFile(t, "debian/holdfast.yaml"))
 	parseAs(t, "a comment in holdfast.yaml", strings.Fields(command[1]), nil)
 	for _, script := range []string{"postinst", "prerm", "postrm"} {
 		if info, err := os.Stat(deployed + "debian/" + script); err != nil || info.Mode()&0o111 == 0 {
@@ -340,5 +340,18 @@ func TestTheWorkflow(t *testing.T) {
 	}
 	if !slices.Equal(runs, []string{"make test", "make check"}) || !bytes.Contains(script, []byte(strings.Join(runs, "\n"))) {
 		t.Errorf("the workflow runs %q, .ci/run is %s", runs, script)
+	}
+}
+
+// Every command that connects to PostgreSQL has root certificates, also in an image that has none.
+func TestADatabaseIsOpenedWithRoots(t *testing.T) {
+	calls := 0
+	defer func(f func()) { trustRoots = f }(trustRoots)
+	trustRoots = func() { calls++ }
+	for db, want := range map[string]int{"postgres://app@db.internal/app?sslmode=verify-full": 1, "host=db.internal": 1, "sqlite:x.db": 0} {
+		calls = 0
+		if _, err := (databaseFlags{DB: db, Schema: "s"}).open(); err != nil || calls != want {
+			t.Errorf("%s: %d calls, want %d: %v", db, calls, want, err)
+		}
 	}
 }
