@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"net/url"
 	"os"
 	"path"
 	"regexp"
@@ -288,6 +289,14 @@ func TestTheKubernetesManifests(t *testing.T) {
 		if c.SecurityContext.AllowPrivilegeEscalation == nil || *c.SecurityContext.AllowPrivilegeEscalation || !c.SecurityContext.ReadOnlyRootFilesystem {
 			t.Errorf("%s has the security context %+v", c.Name, c.SecurityContext)
 		}
+	}
+	for name, value := range secret.StringData {
+		if _, err := url.Parse(value); err == nil && strings.HasSuffix(name, "url") {
+			t.Errorf("the placeholder in %s is accepted", name)
+		}
+	}
+	if _, err := secretKeys(secret.StringData["secret-key"]); err == nil {
+		t.Error("the placeholder of the secret key is accepted")
 	}
 	if len(used) != len(secret.StringData) {
 		t.Errorf("the pods use %v of the secret, which has %v", used, secret.StringData)
