@@ -198,7 +198,7 @@ func (m *message) value(v attribute.Value) {
 	case attribute.BYTESLICE:
 		*m = protowire.AppendBytes(protowire.AppendTag(*m, 7, protowire.BytesType), v.AsByteSlice())
 	default:
-		m.value(attribute.StringValue(v.Emit()))
+		m.value(attribute.StringValue(v.String()))
 	}
 }
 
