@@ -545,7 +545,7 @@ func TestTableRefusesWhatItCannotUse(t *testing.T) {
 		{with(func(t *store.Table) { t.Status = "at" }), []string{"inet"}},
 		{with(func(t *store.Table) { t.Name = "seen" }), []string{"view"}},
 		{with(func(t *store.Table) { t.Name = "made" }), []string{"view"}},
-		{with(func(t *store.Table) { t.Name = "seq" }), []string{"not an ordinary"}},
+		{with(func(t *store.Table) { t.Name = "seq" }), []string{"is not a table: use an ordinary"}},
 		{with(func(t *store.Table) { t.Name = "holdfast.entity" }), []string{"belongs to"}},
 		{with(func(t *store.Table) { t.Name = "pg_catalog.pg_class" }), []string{"belongs to"}},
 		{with(func(t *store.Table) { t.ID = "note" }), []string{`CREATE UNIQUE INDEX ON "public"."orders" ("note")`}},
