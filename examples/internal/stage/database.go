@@ -95,6 +95,11 @@ func (d *DB) Row(ctx context.Context, text string, args ...any) *sql.Row {
 
 // Rows queries all rows, as text.
 func (d *DB) Rows(ctx context.Context, text string, args ...any) (all [][]string, err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("reading %s with %q: %w", d.Name(), text, err)
+		}
+	}()
 	rows, err := d.pool.QueryContext(ctx, d.dialect(text), args...)
 	if err != nil {
 		return nil, err
