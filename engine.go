@@ -149,6 +149,27 @@ func (m Migration) options() store.Options {
 	return store.Options{Log: cmp.Or(m.Log, slog.Default()), RuntimeRole: m.RuntimeRole}
 }
 
+// Restored is the result of [MigrateRestored].
+type Restored struct {
+	// From and To are the numbers of the newest migration before and after the call.
+	From, To int
+	// Generation is the generation of the database: it grows with each restore.
+	Generation int64
+	// Ended is the number of connections of other processes that were ended (PostgreSQL).
+	Ended int
+}
+
+// MigrateRestored is [Migrate] for a database that was restored from a backup. It must be called before programs use the
+// restored database. Programs, workers and readers from before the restore are then refused: engines that were open get
+// [ErrDatabaseRestored], holders of leases [ErrLeaseLost], and feed cursors of lost events [ErrCursorExpired]. On PostgreSQL it
+// ends all other connections to the database.
+func MigrateRestored(ctx context.Context, db Database, m Migration) (Restored, error) {
+	o := m.options()
+	o.Restored = true
+	done, err := store.DatabaseOf(db).Migrate(ctx, o)
+	return Restored(done), err
+}
+
 // Migrate migrates the schema of a database to the newest version, without opening an engine. It returns the number of
 // the newest migration before and after the call.
 func Migrate(ctx context.Context, db Database, m Migration) (from, to int, err error) {

@@ -75,6 +75,13 @@ var (
 	// ErrOutcomeUnknown is returned when the database accepted a write but did not respond. Read the current state
 	// before you retry.
 	ErrOutcomeUnknown = fault.Of(fault.OutcomeUnknown)
+	// ErrDatabaseRestored is returned when the database was restored from a backup while the engine had it open, and
+	// [MigrateRestored] or "holdfast migrate --restored" was run. Every call returns it, and [Engine.Run] ends with it: restart
+	// the program. Nothing was written.
+	ErrDatabaseRestored = fault.Of(fault.DatabaseRestored)
+	// ErrCursorExpired is returned when a cursor of the feed is of an event that was lost because a backup was restored. The
+	// field "cursor" is the cursor of the last event before the lost ones, to continue with.
+	ErrCursorExpired = fault.Of(fault.CursorExpired)
 	// ErrStorageFull is returned when the database has no space left. Nothing was written, and earlier acknowledged
 	// writes are intact.
 	ErrStorageFull = fault.Of(fault.StorageFull)

@@ -63,6 +63,8 @@ const (
 	KeyMismatch Code = "KEY_MISMATCH"
 	// KeyExpired is returned when the key of a run belongs to one that has ended and was deleted after its retention.
 	KeyExpired Code = "KEY_EXPIRED"
+	// CursorExpired is returned when a cursor is of an event of the feed that was lost because a backup was restored.
+	CursorExpired Code = "CURSOR_EXPIRED"
 	// ActionInvalid is returned when the validation or the action of a lifecycle step refused the step.
 	ActionInvalid Code = "ACTION_INVALID"
 	// ActionFailed is returned when the action of a lifecycle step failed or waits for a worker, or its validation
@@ -94,6 +96,9 @@ const (
 	DatabaseDamaged Code = "DATABASE_DAMAGED"
 	// DatabaseReadOnly is returned when the database does not accept writes.
 	DatabaseReadOnly Code = "DATABASE_READ_ONLY"
+	// DatabaseRestored is returned when the database was restored from a backup while the program had it open: the program
+	// must be restarted. Nothing was written.
+	DatabaseRestored Code = "DATABASE_RESTORED"
 	// DatabaseForeign is returned when the database belongs to another application.
 	DatabaseForeign Code = "DATABASE_FOREIGN"
 	// DatabaseTooOld is returned when the database, its server or its library is older than this program requires.
@@ -130,6 +135,7 @@ var statuses = map[Code]int{
 	UnsupportedMediaType: 415,
 	KeyMismatch:          422,
 	KeyExpired:           410,
+	CursorExpired:        410,
 	ActionInvalid:        422,
 	ActionFailed:         422,
 	InsufficientFunds:    422,

@@ -154,7 +154,7 @@ func (c *call) followActivity(from activityCursor, now bool) error {
 			}
 			place := f.Place()
 			from = activityCursor{feed.Cursor(place.Position), max(from.id, i.ID), from.n + 1, &place} // a number, so that ids of messages are unique
-			if err := emit(message{cursorOf(c.route.ID, from.String()), e.Name, e}); err != nil {
+			if err := emit(message{c.cursor(from.String()), e.Name, e}); err != nil {
 				return err
 			}
 		}

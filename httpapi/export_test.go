@@ -81,7 +81,9 @@ func (a *API) Roles(id string) []keys.Role {
 }
 
 // CursorOf forges a cursor.
-func CursorOf(list, after string) string { return cursorOf(list, after) }
+func CursorOf(list, after string) string {
+	return cursorOf(list, after)
+}
 
 // EmptyRing empties the cache of keys and sessions, as time does.
 func (a *API) EmptyRing() { a.ring = keys.NewRing(a.engine) }

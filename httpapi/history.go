@@ -91,7 +91,7 @@ func (c *call) streamHistory(ctx context.Context, stream, topic string, over isO
 		ended := len(found) == 0 // a reconnecting caller already has the final event
 		for _, e := range found {
 			from, ended = e.Version+1, ends[e.Name]
-			if err := emit(message{cursorOf(c.route.ID, strconv.FormatInt(e.Version, 10)), e.Name, shapes.Event(e)}); err != nil {
+			if err := emit(message{c.cursor(strconv.FormatInt(e.Version, 10)), e.Name, shapes.Event(e)}); err != nil {
 				stop(err)
 				return true, nil
 			}

@@ -81,19 +81,22 @@ func (c *call) parseLiveCursor(cursor string) (*live.Place, int64, error) {
 	if cursor == "" {
 		return nil, 0, nil
 	}
-	text, known := uncursor(c.route.ID, cursor)
+	text, generation, known := uncursor(c.route.ID, cursor)
 	number, text, _ := strings.Cut(text, " ")
 	n, err := strconv.ParseInt(number, 10, 64)
 	place, ok := live.Parse(text)
 	if err != nil || n < 0 || !ok || !known {
 		return nil, 0, fault.New(fault.Validation, "invalid cursor: use the cursor of an earlier response, or start again without one").With("field", "since")
 	}
+	if generation != c.api.engine.Generation() {
+		place.Expire()
+	}
 	return &place, n, nil
 }
 
 // liveMessage converts a message, the nth of a client.
 func (c *call) liveMessage(m live.Message, n int64) wire.Live {
-	w := wire.Live{Cursor: cursorOf(c.route.ID, strconv.FormatInt(n, 10)+" "+m.Place.Text()), At: timeOrNil(m.At), LagMs: m.Lag.Milliseconds(),
+	w := wire.Live{Cursor: c.cursor(strconv.FormatInt(n, 10) + " " + m.Place.Text()), At: timeOrNil(m.At), LagMs: m.Lag.Milliseconds(),
 		Changes: []wire.LiveChange{}, Folded: []wire.LiveSubject{}, Reset: m.Reset}
 	for _, i := range m.Items {
 		change := wire.LiveChange{LiveSubject: liveSubjectOf(i.Stream, i.Version, 1), Name: i.Name, Actor: i.Actor, At: shapes.At(i.At)}

@@ -46,7 +46,10 @@ func (c *call) page(from paged) (page, error) {
 	if from.Cursor == "" {
 		return p, nil
 	}
-	after, ok := uncursor(c.route.ID, from.Cursor)
+	after, generation, ok := uncursor(c.route.ID, from.Cursor)
+	if ok && generation != c.api.engine.Generation() {
+		return p, fault.New(fault.CursorExpired, "the cursor is from before the database was restored from a backup, and may be of something that was lost: start again without a cursor")
+	}
 	if !ok || !utf8.ValidString(after) || strings.ContainsRune(after, 0) {
 		return p, noCursor()
 	}
@@ -84,7 +87,7 @@ func listed[T any](c *call, items []T, next string) wire.List[T] {
 		l.Items = []T{}
 	}
 	if next != "" {
-		text := cursorOf(c.route.ID, next)
+		text := c.cursor(next)
 		l.Next = &text
 	}
 	return l
@@ -225,7 +228,7 @@ func (r ranged) times() (t store.Times, err error) {
 
 // A cursor is the position where a list continues. It is opaque and carries a checksum, so that a
 // damaged cursor, or one of another list, is refused instead of misread. Anybody can compute the checksum: the API key
-// decides what may be read.
+// decides what may be read. After a restore of the database, it also carries the generation ([store.Fence]).
 
 const sumBytes = 6
 
@@ -234,15 +237,28 @@ func cursorSum(list, after string) []byte {
 	return sum[:sumBytes]
 }
 
-func cursorOf(list, after string) string {
-	return base64.RawURLEncoding.EncodeToString(append(cursorSum(list, after), after...))
+// cursor returns the cursor of a position in the list of the route.
+func (c *call) cursor(after string) string {
+	if generation := c.api.engine.Generation(); generation > 0 {
+		after += "\x00" + strconv.FormatInt(generation, 36)
+	}
+	return cursorOf(c.route.ID, after)
 }
 
-func uncursor(list, cursor string) (after string, ok bool) {
+func cursorOf(list, content string) string {
+	return base64.RawURLEncoding.EncodeToString(append(cursorSum(list, content), content...))
+}
+
+func uncursor(list, cursor string) (after string, generation int64, ok bool) {
 	raw, err := base64.RawURLEncoding.Strict().DecodeString(cursor)
 	if err != nil || len(raw) <= sumBytes {
-		return "", false
+		return "", 0, false
 	}
-	after = string(raw[sumBytes:])
-	return after, !strings.ContainsRune(after, 0) && string(cursorSum(list, after)) == string(raw[:sumBytes])
+	after, since, restored := strings.Cut(string(raw[sumBytes:]), "\x00")
+	if restored {
+		if generation, err = strconv.ParseInt(since, 36, 64); err != nil {
+			return "", 0, false
+		}
+	}
+	return after, generation, string(cursorSum(list, string(raw[sumBytes:]))) == string(raw[:sumBytes])
 }

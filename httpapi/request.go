@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"regexp"
 	"runtime/debug"
+	"strconv"
 
 	"github.com/google/uuid"
 
@@ -17,6 +18,10 @@ import (
 )
 
 const requestIDHeader = "X-Request-Id"
+
+// generationHeader has the generation of a database that was restored from a backup ([store.Fence]). A caller that sees
+// another one than before may know of things that were lost.
+const generationHeader = "Holdfast-Generation"
 
 // goodRequestID matches ids of callers that are safe to write to logs.
 var goodRequestID = regexp.MustCompile(`^[A-Za-z0-9._:/+=-]{1,128}$`)
@@ -39,6 +44,9 @@ func (a *API) guard(next http.Handler) http.Handler {
 			id = uuid.Must(uuid.NewV7()).String()
 		}
 		w.Header().Set(requestIDHeader, id)
+		if generation := a.engine.Generation(); generation > 0 {
+			w.Header().Set(generationHeader, strconv.FormatInt(generation, 10))
+		}
 		r = r.WithContext(context.WithValue(r.Context(), requestIDKey{}, id))
 		seen := &observe.Recorder{ResponseWriter: w}
 		watched, r := a.watch(r)

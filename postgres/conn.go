@@ -65,6 +65,11 @@ func (c *conn) Run(ctx context.Context, cmd store.Command) error {
 	if c.failed != nil {
 		return c.failed
 	}
+	if c.joined {
+		if err := c.store.look(ctx, c.tx.Conn()); err != nil {
+			return mapError(err)
+		}
+	}
 	err := mapError(c.call(ctx, func(ctx context.Context) error {
 		err := c.store.runIn(ctx, c.tx, cmd)
 		if err == nil && c.joined {

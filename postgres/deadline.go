@@ -75,12 +75,18 @@ func (s *adapter) callFor(ctx context.Context, d time.Duration, conn *pgx.Conn, 
 	return err
 }
 
-// acquire returns a connection of a pool.
+// acquire returns a connection of a pool, of which it knows that the database is the one that was opened.
 func (s *adapter) acquire(ctx context.Context, pool *pgxpool.Pool) (link *pgxpool.Conn, err error) {
 	err = s.bounded(ctx, s.callTimeout, func(ctx context.Context) (err error) {
 		link, err = pool.Acquire(ctx)
 		return err
 	})
+	if err == nil {
+		if err = s.look(ctx, link.Conn()); err != nil {
+			link.Release()
+			link = nil
+		}
+	}
 	return link, s.fault(err)
 }
 

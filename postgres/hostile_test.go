@@ -137,8 +137,9 @@ var parts = map[string]string{
 	"SELECT ":              "a table of the user's own",
 	"UPDATE ":              "a table of the user's own",
 	"SELECT movable FROM ": "it calls nothing",
-	"SELECT ON ":           "the name of a privilege",
-	"UPDATE ON ":           "the name of a privilege",
+	"SELECT pg_catalog.pg_advisory_xact_lock_shared(%d)": "a number",
+	"SELECT ON ": "the name of a privilege",
+	"UPDATE ON ": "the name of a privilege",
 	"INSERT INTO {schema}.migration (number, name, min_reader, sum, applied_at)\nVALUES (%d, '%s', %d, '%s', pg_catalog.clock_timestamp())": "a migration",
 }
 

@@ -150,7 +150,7 @@ func (s *adapter) migrateOnce(ctx context.Context, o store.Options, known []stor
 	}
 	done = store.Migrated{From: len(have), To: len(have)}
 	pending, err := store.Pending(known, have)
-	if err != nil || (len(pending) == 0 && o.RuntimeRole == "") {
+	if err != nil || (len(pending) == 0 && o.RuntimeRole == "" && !o.Restored) {
 		return done, err
 	}
 	if !allowed {
@@ -185,7 +185,13 @@ func (s *adapter) apply(ctx context.Context, tx pgx.Tx, o store.Options, known [
 	if err != nil {
 		return done, err
 	}
-	if len(have) > 0 && len(pending) > 0 {
+	var ended int
+	if o.Restored {
+		if ended, err = s.endOthers(ctx, tx); err != nil {
+			return done, err
+		}
+	}
+	if len(have) > 0 && (len(pending) > 0 || o.Restored) {
 		if err := s.lockAll(ctx, tx); err != nil {
 			return done, err
 		}
@@ -201,7 +207,11 @@ func (s *adapter) apply(ctx context.Context, tx pgx.Tx, o store.Options, known [
 			return done, err
 		}
 	}
-	return store.Migrated{From: len(have), To: len(have) + len(pending)}, nil
+	done = store.Migrated{From: len(have), To: len(have) + len(pending), Ended: ended}
+	if o.Restored {
+		done.Generation, err = s.newGeneration(ctx, tx)
+	}
+	return done, err
 }
 
 func (s *adapter) grant(ctx context.Context, tx pgx.Tx, role string) error {

@@ -56,7 +56,7 @@ func (d *Database) open(ctx context.Context, o store.Options, migrate bool) (*ad
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	s := &adapter{log: o.Log, schema: d.schema, owned: d.pool == nil, pool: d.pool, plain: o.Plain, migrations: d.migrations}
+	s := &adapter{log: o.Log, schema: d.schema, owned: d.pool == nil, pool: d.pool, plain: o.Plain, migrations: d.migrations, fence: store.NewFence()}
 	s.closing, s.stopEndings = context.WithCancel(context.Background())
 	if err := d.checkSchema(); err != nil {
 		return nil, store.Migrated{}, err
@@ -232,6 +232,9 @@ func (s *adapter) start(ctx context.Context, o store.Options, migrate bool) (sto
 	}
 	done, err := s.migrate(ctx, o, migrate)
 	if err != nil {
+		return done, err
+	}
+	if err := s.startFence(ctx); err != nil {
 		return done, err
 	}
 	return done, s.prepare(ctx)

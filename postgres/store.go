@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -59,6 +60,9 @@ type adapter struct {
 	// the pool is busy is lost.
 	vital *pgxpool.Pool
 	verbs map[string]verb
+	fence *store.Fence
+	// looked is when the generation was read last, in ns since the process started, if connections are pooled.
+	looked atomic.Int64
 
 	migrations fs.FS
 }
@@ -242,7 +246,7 @@ func (s *adapter) parse(ctx context.Context, all *statements) error {
 
 // migratedShape is the shape of a schema after all migrations. TestTheShapeOfASchema prints the new
 // value after a migration changes it.
-const migratedShape = "5e748f83b0c292a9f7b0df98c5b1205a"
+const migratedShape = "e4aa11c414cedfb0d21f81896027cb4b"
 
 // shapeSQL digests what parsing depends on in a schema: the columns and keys of its relations and
 // the signatures of its functions. It does not depend on the name of the schema.

@@ -50,6 +50,9 @@ func (c *conn) Run(ctx context.Context, cmd store.Command) error {
 		return c.failed
 	}
 	if c.joined {
+		if err := c.store.look(ctx, c.tx); err != nil {
+			return err
+		}
 		err, _ := c.guarded(ctx, cmd)
 		return err
 	}

@@ -52,37 +52,37 @@ func record(m store.Migration) string {
 
 // migrate migrates the schema. The write lock lets many processes start at once: the first one
 // migrates, the others find nothing to do. A current schema is only read.
-func (s *adapter) migrate(ctx context.Context, allowed bool) (store.Migrated, error) {
+func (s *adapter) migrate(ctx context.Context, o store.Options, allowed bool) (store.Migrated, error) {
 	known, err := store.LoadMigrations(s.migrations)
 	if err != nil {
 		return store.Migrated{}, err
 	}
 	var done store.Migrated
 	err = store.Retry(ctx, func() error {
-		done, err = s.migrateOnce(ctx, known, allowed)
+		done, err = s.migrateOnce(ctx, o, known, allowed)
 		return err
 	})
 	return done, err
 }
 
-func (s *adapter) migrateOnce(ctx context.Context, known []store.Migration, allowed bool) (done store.Migrated, err error) {
+func (s *adapter) migrateOnce(ctx context.Context, o store.Options, known []store.Migration, allowed bool) (done store.Migrated, err error) {
 	have, err := s.applied(ctx, s.write)
 	if err != nil {
 		return done, err
 	}
 	done = store.Migrated{From: len(have), To: len(have)}
 	pending, err := store.Pending(known, have)
-	if err != nil || len(pending) == 0 {
+	if err != nil || (len(pending) == 0 && !o.Restored) {
 		return done, err
 	}
 	if !allowed {
 		return done, store.Behind(len(have), len(known))
 	}
-	return s.apply(ctx, known)
+	return s.apply(ctx, o, known)
 }
 
 // apply reads the applied migrations again under the write lock, and applies the pending ones.
-func (s *adapter) apply(ctx context.Context, known []store.Migration) (done store.Migrated, err error) {
+func (s *adapter) apply(ctx context.Context, o store.Options, known []store.Migration) (done store.Migrated, err error) {
 	ctx = context.WithoutCancel(ctx)
 	tx, err := s.write.BeginTx(ctx, nil)
 	if err != nil {
@@ -105,10 +105,16 @@ func (s *adapter) apply(ctx context.Context, known []store.Migration) (done stor
 			return done, fmt.Errorf("migration %d: %w", m.Number, s.fault(err))
 		}
 	}
-	if err := tx.Commit(); err != nil {
-		return done, commitFault(err, s.name)
+	done = store.Migrated{From: len(have), To: len(have) + len(pending)}
+	if o.Restored {
+		if done.Generation, err = s.newGeneration(ctx, tx); err != nil {
+			return store.Migrated{}, err
+		}
 	}
-	return store.Migrated{From: len(have), To: len(have) + len(pending)}, nil
+	if err := tx.Commit(); err != nil {
+		return store.Migrated{}, commitFault(err, s.name)
+	}
+	return done, nil
 }
 
 type querier interface {

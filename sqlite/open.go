@@ -30,7 +30,7 @@ const checkedWhole = 64 << 20
 // open turns a path into a usable store, in an order that changes nothing before the file is known
 // to be ours or empty.
 func (d *Database) open(ctx context.Context, o store.Options, migrate bool) (*adapter, store.Migrated, error) {
-	s := &adapter{log: o.Log, name: d.name(), owned: d.db == nil, plain: o.Plain, write: d.db, read: d.db, wall: wallClock{wrong: d.wrong}, migrations: d.migrations}
+	s := &adapter{log: o.Log, name: d.name(), owned: d.db == nil, plain: o.Plain, write: d.db, read: d.db, wall: wallClock{wrong: d.wrong}, migrations: d.migrations, fence: store.NewFence()}
 	s.grouper = store.NewGrouper(s.rounds())
 	if d.readers < 0 {
 		return nil, store.Migrated{}, fault.New(fault.Validation, "Readers must not be negative, got %d", d.readers)
@@ -43,7 +43,7 @@ func (d *Database) open(ctx context.Context, o store.Options, migrate bool) (*ad
 			return nil, store.Migrated{}, err
 		}
 	}
-	done, err := s.start(ctx, migrate)
+	done, err := s.start(ctx, o, migrate)
 	if err != nil {
 		_ = s.Close()
 		return nil, store.Migrated{}, err
@@ -89,15 +89,18 @@ func dsn(path string, params ...string) string {
 }
 
 // start checks the library and the schema, and prepares the verbs.
-func (s *adapter) start(ctx context.Context, migrate bool) (store.Migrated, error) {
+func (s *adapter) start(ctx context.Context, o store.Options, migrate bool) (store.Migrated, error) {
 	if err := s.checkLibrary(ctx); err != nil {
 		return store.Migrated{}, err
 	}
-	done, err := s.migrate(ctx, migrate)
+	done, err := s.migrate(ctx, o, migrate)
 	if err != nil {
 		return done, err
 	}
 	if err := s.prepare(ctx); err != nil {
+		return done, err
+	}
+	if err := s.startFence(ctx); err != nil {
 		return done, err
 	}
 	return done, s.adjustTimeAtStart(ctx)

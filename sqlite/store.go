@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"os"
 	"strconv"
 	"strings"
 	"sync"
@@ -44,6 +45,9 @@ type adapter struct {
 	scripts       map[string]*script
 	writes        prepared // on the writing connection
 	reads         prepared
+
+	fence  *store.Fence
+	opened os.FileInfo // the file that was opened, nil for a pool of the program
 
 	migrations fs.FS
 }
@@ -260,6 +264,9 @@ func (s *adapter) damaged(verb string, err error) error {
 // alone, it is rolled back if the context ends before the commit; in a group, the context counts only until the group
 // begins.
 func (s *adapter) Do(ctx context.Context, c store.Command) error {
+	if err := s.fence.Err(); err != nil {
+		return err
+	}
 	if err := s.adjustTime(ctx); err != nil {
 		return err
 	}
@@ -408,12 +415,15 @@ func (s *adapter) begin(ctx context.Context, link *sql.Conn) (*sql.Tx, error) {
 	if err != nil {
 		return nil, s.fault(err)
 	}
-	if s.owned { // begun immediate, through the data source name
-		return tx, nil
+	if !s.owned { // otherwise begun immediate, through the data source name
+		if _, err := tx.Exec(takeLock); err != nil {
+			_ = tx.Rollback()
+			return nil, s.fault(err)
+		}
 	}
-	if _, err := tx.Exec(takeLock); err != nil {
+	if err := s.look(ctx, tx); err != nil {
 		_ = tx.Rollback()
-		return nil, s.fault(err)
+		return nil, err
 	}
 	return tx, nil
 }

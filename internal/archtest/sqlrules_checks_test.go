@@ -40,6 +40,7 @@ var Excepted = map[string]string{
 	"clock":       "a database has one clock",
 	"secret":      "a database has one signing key",
 	"retention":   "a database is new or not",
+	"restore":     "a database has one generation",
 	"workspace":   "it is the map from workspace to shard, read before either is known",
 	"api_key":     "it has the workspace, and is read before that is known",
 	"node":        "a node serves all workspaces",

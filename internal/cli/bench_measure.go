@@ -175,7 +175,7 @@ func (u *benchUnits) serve(ctx context.Context, p *program, inProcess, api *http
 	if u.client, err = client.New("http://"+ln.Addr().String(), client.Options{APIKey: key.Secret}); err != nil {
 		return nil, errors.Join(err, ln.Close())
 	}
-	stopEngine := background(ctx, u.engine)
+	stopEngine := background(ctx, u.engine, func() {})
 	serving, cancel := context.WithCancel(ctx)
 	var served sync.WaitGroup
 	served.Go(func() {

@@ -120,6 +120,7 @@ type migrateCommand struct {
 	databaseFlags
 	Print       bool   `help:"Print the SQL for an empty database without connecting to one."`
 	RuntimeRole string `placeholder:"NAME" help:"Grant this role the privileges that a node needs (PostgreSQL)."`
+	Restored    bool   `help:"The database was restored from a backup: refuse nodes, workers and readers from before. Ends all other connections (PostgreSQL)."`
 }
 
 type versionCommand struct {

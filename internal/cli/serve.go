@@ -204,13 +204,14 @@ func (s server) run(ctx context.Context) error {
 			return errors.Join(unlessStopped(ctx, err), engine.Close())
 		}
 	}
-	stop := background(ctx, engine)
+	serving, end := context.WithCancel(ctx)
+	defer end()
+	stop := background(ctx, engine, end)
 	defer stop()
-	err = s.until(ctx, engine, scheme+"://"+ln.Addr().String(), func(ctx context.Context) error {
+	err = s.until(serving, engine, scheme+"://"+ln.Addr().String(), func(ctx context.Context) error {
 		return api.Serve(ctx, ln, s.ShutdownTimeout)
 	})
-	stop()
-	if err := errors.Join(err, engine.Close()); err != nil {
+	if err := errors.Join(err, stop(), engine.Close()); err != nil {
 		return err
 	}
 	s.log.Info("stopped")
@@ -289,12 +290,14 @@ func (s *server) flush(ctx context.Context, traces *telemetry.Traces) {
 	}
 }
 
-// background runs the engine's loops until stop is called. Calling stop twice is harmless.
-func background(ctx context.Context, engine *holdfast.Engine) (stop func()) {
+// background runs the engine's loops until stop is called, which returns the error with which they ended. Calling stop twice is
+// harmless. ended is called when the loops have ended, also if they did so by themselves.
+func background(ctx context.Context, engine *holdfast.Engine, ended func()) (stop func() error) {
 	ctx, cancel := context.WithCancel(ctx)
 	var done sync.WaitGroup
-	done.Go(func() { _ = engine.Run(ctx) }) // fails only if the engine runs already
-	return func() { cancel(); done.Wait() }
+	var err error
+	done.Go(func() { err = engine.Run(ctx); ended() })
+	return func() error { cancel(); done.Wait(); return err }
 }
 
 // until serves, prints the ready line, runs afterReady, and waits until serving ends. A

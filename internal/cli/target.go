@@ -180,14 +180,13 @@ func (t *target) local(ctx context.Context) (*connection, error) {
 	if err != nil {
 		return nil, err
 	}
-	stop := func() {}
+	stop := func() error { return nil }
 	if t.feed {
-		stop = background(ctx, engine)
+		stop = background(ctx, engine, func() {})
 	}
 	t.close = func() error {
 		api.Stop()
-		stop()
-		return engine.Close()
+		return errors.Join(stop(), engine.Close())
 	}
 	return &connection{t, c}, nil
 }

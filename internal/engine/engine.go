@@ -165,6 +165,9 @@ func (e *Engine) Directory() *store.Directory { return e.runner.Directory }
 // Runner returns the runner that executes the engine's commands.
 func (e *Engine) Runner() *store.Runner { return e.runner }
 
+// Generation returns the generation of the database: 0 before the first restore of a backup ([store.Fence]).
+func (e *Engine) Generation() int64 { return store.FenceOf(e.runner.Base()).Generation() }
+
 // Refusals returns the log of refused writes.
 func (e *Engine) Refusals() *refusals.Log { return e.refusals }
 

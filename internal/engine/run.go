@@ -40,6 +40,16 @@ func (e *Engine) Run(ctx context.Context) error {
 	}
 	defer e.running.Store(false)
 	e.unserved.ran.Store(true)
+	fence := store.FenceOf(e.runner.Base())
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	go func() {
+		select {
+		case <-fence.Restored():
+			stop()
+		case <-ctx.Done():
+		}
+	}()
 	var loops sync.WaitGroup
 	if signals, ok := e.runner.Base().(store.Signals); ok {
 		loops.Go(func() { wake.Listen(ctx, e.hub, signals, e.log) })
@@ -55,7 +65,7 @@ func (e *Engine) Run(ctx context.Context) error {
 	defer loops.Wait()
 	e.follow.Run(ctx)
 	<-ctx.Done()
-	return nil
+	return fence.Err()
 }
 
 // Background adds a loop that Run runs until its context ends, and waits for. Parts call it when they are

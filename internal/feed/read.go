@@ -31,6 +31,8 @@ type readArgs struct {
 
 type found struct {
 	head  int64
+	gap   int64 // if lost is set, the last position before the gap that the cursor is in
+	lost  bool
 	items []Item
 }
 
@@ -59,7 +61,11 @@ var (
 // scanItem scans a row. Each row contains the head of the feed; a row without a version contains nothing else.
 func scanItem(f *found, row store.Row) error {
 	var i Item
-	err := row.Scan(&f.head, &i.Position, &i.Stream, &i.Version, &i.Name, &i.Data, &i.Correlation, &i.Causation, &i.Actor, &i.At, &i.Subject)
+	var gap int64
+	err := row.Scan(&f.head, &gap, &i.Position, &i.Stream, &i.Version, &i.Name, &i.Data, &i.Correlation, &i.Causation, &i.Actor, &i.At, &i.Subject)
+	if gap >= 0 {
+		f.gap, f.lost = gap, true
+	}
 	if err != nil || i.Version < 0 {
 		return err
 	}
@@ -68,7 +74,7 @@ func scanItem(f *found, row store.Row) error {
 }
 
 // Read returns up to limit events after a position, in order; 0 is before the first. Events that a stream has
-// dropped are skipped. A position beyond the head is a [fault.Validation]: a reader that continued from there
+// dropped are skipped. A position of an event that a restored backup did not have is a [fault.CursorExpired]. A position beyond the head is a [fault.Validation]: a reader that continued from there
 // would miss the events before it.
 func Read(ctx context.Context, d store.Doer, after int64, limit int) (Page, error) {
 	return ReadBrief(ctx, d, after, limit, math.MaxInt64)
@@ -84,6 +90,9 @@ func ReadBrief(ctx context.Context, d store.Doer, after int64, limit int, bytes 
 	switch {
 	case err != nil:
 		return Page{}, err
+	case f.lost:
+		return Page{}, fault.New(fault.CursorExpired, "the cursor is of an event that was lost when the database was restored from a backup: continue with the cursor %q, after the last event that was not lost", Cursor(f.gap)).
+			With("cursor", Cursor(f.gap))
 	case after > f.head:
 		return Page{}, fault.New(fault.Validation, "the cursor is ahead of the feed: it belongs to another workspace or database, or is newer than a restored backup. Read the feed again from its start").
 			With("field", "cursor")

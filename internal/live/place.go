@@ -179,6 +179,9 @@ func (p *Place) old() bool {
 	return p.Low != "" && p.Low < retention.Back(retention.Now(), oldest)
 }
 
+// Expire makes a place too old to be continued from.
+func (p *Place) Expire() { *p = Place{From: retention.First, Low: retention.First} }
+
 // Since returns the place of a reader that has read the users' events up to a position, and no event of the histories after an id.
 func Since(position int64, id string) Place { return Place{Position: position, From: id, Low: id} }
 

@@ -131,3 +131,9 @@ func (i installation) libraryDirs() []string {
 	lib := filepath.Join(filepath.Dir(i.bin), "lib")
 	return []string{lib, filepath.Join(lib, "postgresql")}
 }
+
+// Program returns the path of a program of PostgreSQL, such as pg_dump.
+func Program(ctx context.Context, name string) (string, error) {
+	found, err := findServer(ctx)
+	return found.program(name), err
+}

@@ -18,8 +18,10 @@ import (
 // workspace has a newer one; the node then reloads. No node misses a reaction, and no commit waits for a shared
 // lock.
 type Registry struct {
-	Revision  int64
-	Reactions []Reaction
+	Revision int64
+	// Generation is that of the database ([Fence]).
+	Generation int64
+	Reactions  []Reaction
 	// Statuses are, by lifecycle, the statuses that its entities may be moved to. The entities of a lifecycle that is
 	// not listed may be moved to any status.
 	Statuses map[string][]string
@@ -72,6 +74,7 @@ func (g *Registry) match(source EventTable, e Emission) (names []string) {
 
 // Registries caches the registries of workspaces. Safe for concurrent use.
 type Registries struct {
+	fence *Fence // nil: none
 	mu    sync.RWMutex
 	cache map[Partition]*Registry
 }
@@ -90,6 +93,9 @@ func (r *Registries) Resolve(ctx context.Context, d Doer, at Partition, fresh bo
 		return before, nil
 	}
 	g, err := loadRegistry(ctx, d, at)
+	if err == nil && r.fence != nil {
+		err = r.fence.Meet(g.Generation)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -118,7 +124,7 @@ func loadRegistry(ctx context.Context, d Doer, at Partition) (*Registry, error) 
 var registryVerb = VerbOf[struct{}](Decl{Name: "registry.get", Lane: Read}, nil,
 	func(g *Registry, row Row) error {
 		var name, source, events, streams, claims string
-		if err := row.Scan(&g.Revision, &name, &source, &events, &streams, &claims); err != nil || name == "" {
+		if err := row.Scan(&g.Revision, &g.Generation, &name, &source, &events, &streams, &claims); err != nil || name == "" {
 			return err
 		}
 		if source == "lifecycle" {

@@ -48,6 +48,7 @@ func NewRunner(s Store, directory *Directory) *Runner {
 	if before, ok := s.(interface{ Base() Store }); ok {
 		p.base = before.Base()
 	}
+	directory.registries.fence = FenceOf(p.base)
 	return p
 }
 

@@ -37,13 +37,18 @@ type Options struct {
 	NoMigrate bool
 	// RuntimeRole is the role that a migration grants the privileges a node needs, and no others (PostgreSQL).
 	RuntimeRole string
+	// Restored makes Migrate move the database to a new generation, because it was restored from a backup.
+	Restored bool
 	// Plain makes Open run every verb by its general statement, never by a fast one; see [Plain].
 	Plain bool
 }
 
-// Migrated is the result of a migration: the schema number before and after it.
+// Migrated is the result of a migration: the schema number before and after it and, for [Options].Restored, the new
+// generation and the number of connections of other processes that it ended.
 type Migrated struct {
-	From, To int
+	From, To   int
+	Generation int64
+	Ended      int
 }
 
 // Store is an open database.

@@ -1,7 +1,8 @@
--- Returns the revision of a workspace's registry, its reactions, and its lifecycles. A
+-- Returns the revision of a workspace's registry, the generation of the database, the workspace's reactions, and its lifecycles. A
 -- lifecycle has its statuses in the column of the events, the statuses of an announced
 -- config in the column of the streams, and its claim statuses.
 SELECT coalesce((SELECT g.revision FROM {schema}.registry g WHERE g.shard = :shard AND g.workspace = :workspace), 0),
+       coalesce((SELECT pg_catalog.max(r.generation) FROM {schema}.restore r), 0),
        coalesce(q.name, ''), coalesce(q.source, ''), coalesce(q.events, ''), coalesce(q.streams, ''), coalesce(q.claims, '')
   FROM (SELECT 1) AS one
   LEFT JOIN (SELECT r.name, r.source, r.events::text AS events, r.streams, NULL AS claims

@@ -29,8 +29,7 @@ WITH {members}, {include store/time}, k AS (
     UNION ALL
     SELECT gone.shard, gone.workspace, gone.kind, gone.scope, l.version - 1, false, l.version > 0, '{}'::jsonb
       FROM gone CROSS JOIN LATERAL (
-           SELECT coalesce((SELECT f.version FROM {schema}.scope_floor f
-                             WHERE f.shard = gone.shard AND f.workspace = gone.workspace AND f.kind = gone.kind), 0) AS version) AS l
+           {include scopes/floor gone}) AS l
 ), queue AS (
     SELECT m.shard, m.workspace, m.kind, m.scope,
            pg_catalog.array_agg(m.member ORDER BY m.member) AS members, pg_catalog.array_agg(m.op ORDER BY m.member) AS ops,

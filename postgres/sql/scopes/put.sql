@@ -17,8 +17,7 @@ WITH {members}, {include store/time}, cur AS (
     INSERT INTO {schema}.scope (shard, workspace, kind, id, version, state, created_at, updated_at, expires_at, born)
     SELECT m.shard, m.workspace, m.kind, m.scope, l.version, m.state::jsonb, t.now, t.now, t.now + m.ttl::float8 * interval '1 ms', l.version
       FROM t, m CROSS JOIN LATERAL (
-           SELECT coalesce((SELECT f.version FROM {schema}.scope_floor f
-                             WHERE f.shard = m.shard AND f.workspace = m.workspace AND f.kind = m.kind), 0) AS version) AS l
+           {include scopes/floor m}) AS l
      WHERE (m.want IS NULL OR m.want = -1)
        AND CASE WHEN EXISTS (SELECT 1 FROM cur WHERE cur.shard = m.shard AND cur.workspace = m.workspace
                                                  AND cur.kind = m.kind AND cur.id = m.scope)

@@ -21,7 +21,7 @@ INSERT INTO holdfast_scope AS s
                            ON x.shard = :shard AND x.workspace = :workspace AND x.kind = :kind AND x.id = :scope
                           AND x.state IS NOT NULL AND (x.expires_at IS NULL OR x.expires_at > t.now)) AS a) AS b),
        f AS MATERIALIZED (
-       SELECT coalesce((SELECT f.version FROM holdfast_scope_floor AS f WHERE f.shard = :shard AND f.workspace = :workspace AND f.kind = :kind), 0) AS version)
+       SELECT {include scopes/floor} AS version)
 SELECT :shard, :workspace, :kind, :scope, f.version, n.state, n.now, n.now, n.now + :ttl, f.version
   FROM n CROSS JOIN f
  WHERE (:want IS NULL OR :want = CASE WHEN n.alive THEN n.version ELSE -1 END OR (:want = -2 AND n.alive))

@@ -4,8 +4,7 @@ INSERT INTO holdfast_scope AS s
     (shard, workspace, kind, id, version, state, created_at, updated_at, expires_at, born)
 SELECT :shard, :workspace, :kind, :scope, t.floor, :state, t.now, t.now, t.now + :ttl, t.floor
   FROM (SELECT {now} AS now,
-               coalesce((SELECT f.version FROM holdfast_scope_floor AS f
-                          WHERE f.shard = :shard AND f.workspace = :workspace AND f.kind = :kind), 0) AS floor) AS t
+               {include scopes/floor} AS floor) AS t
  WHERE :want IS NULL
     OR :want = -1
     OR EXISTS (SELECT 1 FROM holdfast_scope AS x

@@ -1,0 +1,150 @@
+package holdfast_test
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"testing"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/check"
+	"github.com/holdfast-go/holdfast/internal/engine"
+	"github.com/holdfast-go/holdfast/internal/pgtest"
+	"github.com/holdfast-go/holdfast/internal/testkit"
+	"github.com/holdfast-go/holdfast/internal/testlevel"
+	"github.com/holdfast-go/holdfast/postgres"
+	"github.com/holdfast-go/holdfast/scope"
+	"github.com/holdfast-go/holdfast/sqlite"
+	"github.com/holdfast-go/holdfast/stream"
+)
+
+// onOwnDatabases runs a test on databases that no other test uses: a restore ends connections.
+func onOwnDatabases(t *testing.T, f func(t *testing.T, db holdfast.Database)) {
+	for _, name := range testlevel.Databases(t) {
+		t.Run(name, func(t *testing.T) {
+			t.Attr(testlevel.DatabaseAttr, name)
+			if name == "sqlite" {
+				f(t, sqlite.File(filepath.Join(t.TempDir(), "holdfast.db")))
+				return
+			}
+			url, drop, err := pgtest.Database(t.Context(), pgtest.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(drop)
+			f(t, postgres.URL(url))
+		})
+	}
+}
+
+// TestRestored verifies that a restore refuses the engines that were open, that numbers which the backup did not have are not given
+// again, and that nothing else is lost.
+func TestRestored(t *testing.T) {
+	onOwnDatabases(t, func(t *testing.T, db holdfast.Database) {
+		ctx := t.Context()
+		open := func() *holdfast.Engine {
+			t.Helper()
+			hf, err := holdfast.Open(ctx, db, holdfast.Config{}, stream.Feed(stream.FeedOptions{}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = hf.Close() })
+			return hf
+		}
+		old := open()
+		ran := make(chan error, 1)
+		go func() { ran <- old.Run(ctx) }()
+		cart := func(hf *holdfast.Engine, id string) scope.Scope[map[string]int] {
+			return scope.In[map[string]int](hf, scope.Session, id)
+		}
+		for range 3 {
+			if _, err := stream.Append(ctx, old, "orders", stream.Any, stream.Event{Name: "placed"}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		before, err := cart(old, "1").Put(ctx, map[string]int{"cents": 5})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := cart(old, "gone").Put(ctx, map[string]int{"cents": 5}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := cart(old, "gone").Delete(ctx); err != nil {
+			t.Fatal(err)
+		}
+		var head stream.Cursor
+		testkit.Eventually(t, "the feed has all events", func() bool {
+			events, err := holdfast.Collect(stream.ReadFeed(ctx, old, ""))
+			if len(events) == 3 {
+				head = events[2].Cursor
+			}
+			return err == nil && len(events) == 3
+		})
+
+		first, err := holdfast.MigrateRestored(ctx, db, holdfast.Migration{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := <-ran; !errors.Is(err, holdfast.ErrDatabaseRestored) {
+			t.Errorf("Run ended with %v, want ErrDatabaseRestored", err)
+		}
+		if _, err := stream.Append(ctx, old, "orders", stream.Any, stream.Event{Name: "late"}); !errors.Is(err, holdfast.ErrDatabaseRestored) {
+			t.Errorf("an append of an old engine: got %v, want ErrDatabaseRestored", err)
+		}
+		if err := old.Update(ctx, func(ctx context.Context, tx holdfast.Tx) error {
+			_, err := stream.Append(ctx, tx, "orders", stream.Any, stream.Event{Name: "late"})
+			return err
+		}); !errors.Is(err, holdfast.ErrDatabaseRestored) {
+			t.Errorf("an update of an old engine: got %v, want ErrDatabaseRestored", err)
+		}
+
+		hf := open()
+		if got := engine.Of(hf).Generation(); got != first.Generation || got == 0 {
+			t.Errorf("the generation is %d, want %d", got, first.Generation)
+		}
+		now, err := cart(hf, "1").Get(ctx)
+		if err != nil || now.State["cents"] != 5 || now.Version <= before.Version+1 {
+			t.Errorf("a scope is %v at version %d after version %d: %v, want the same state at a version far above", now.State, now.Version, before.Version, err)
+		}
+		if at, err := cart(hf, "1").GetAt(ctx, before.Version); err != nil || at.State["cents"] != 5 {
+			t.Errorf("the state before the restore is %v: %v", at.State, err)
+		}
+		if made, err := cart(hf, "gone").Put(ctx, map[string]int{"cents": 1}); err != nil || made.Version < now.Version {
+			t.Errorf("a scope that was deleted begins at version %d: %v, want at least %d", made.Version, err, now.Version)
+		}
+		if made, err := cart(hf, "new").Put(ctx, map[string]int{"cents": 1}); err != nil || made.Version < now.Version {
+			t.Errorf("a new scope begins at version %d: %v, want at least %d", made.Version, err, now.Version)
+		}
+		// The next position of the lost history, which a reader may have seen.
+		lost := stream.Cursor("p4")
+		for range 2 {
+			if _, err := stream.Append(ctx, hf, "orders", 2, stream.Event{Name: "placed"}); err != nil && !errors.Is(err, holdfast.ErrConcurrency) {
+				t.Fatal(err)
+			}
+		}
+		_, err = holdfast.Collect(stream.ReadFeed(ctx, hf, lost))
+		if f, ok := errors.AsType[*fault.Error](err); !ok || !errors.Is(err, holdfast.ErrCursorExpired) || f.Fields["cursor"] != string(head) {
+			t.Errorf("a cursor of a lost event: got %v, want ErrCursorExpired with cursor %s", err, head)
+		}
+		go func() { ran <- hf.Run(ctx) }()
+		testkit.Eventually(t, "the feed goes on after the last event that was not lost", func() bool {
+			events, err := holdfast.Collect(stream.ReadFeed(ctx, hf, head))
+			return err == nil && len(events) == 1 && events[0].Version == 3
+		})
+		if r, err := check.Run(ctx, engine.Of(hf)); err != nil || len(r.Violations) > 0 {
+			t.Errorf("check: %v, %v", r.Violations, err)
+		}
+
+		second, err := holdfast.MigrateRestored(ctx, db, holdfast.Migration{})
+		if err != nil || second.Generation <= first.Generation {
+			t.Errorf("the second restore has generation %d after %d: %v", second.Generation, first.Generation, err)
+		}
+		if err := <-ran; !errors.Is(err, holdfast.ErrDatabaseRestored) {
+			t.Errorf("after the second restore, Run ended with %v, want ErrDatabaseRestored", err)
+		}
+		if r, err := check.Run(ctx, engine.Of(open())); err != nil || len(r.Violations) > 0 {
+			t.Errorf("check after the second restore: %v, %v", r.Violations, err)
+		}
+	})
+}
