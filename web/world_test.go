@@ -306,16 +306,20 @@ func (w *world) fill(ctx context.Context, text func(field string) string) {
 	x = one(mail)
 	must(w.FailTask(ctx, x.ID, wire.FailTask{Epoch: x.Epoch, Message: text("message"), Retryable: &no}))(t)
 
-	// A run that a bulk pauses, and one that waits for a worker.
+	// A run that a bulk pauses, and one that runs. A worker holds the steps of both: a run that nobody has begun cannot be paused.
 	idle := text("handler3")
 	must(w.PutHandler(ctx, idle, wire.PutHandler{Kind: "worker", Safety: "idempotent"}))(t)
 	must(w.PutDefinition(ctx, raw(map[string]any{"name": "ship", "version": "1", "steps": []any{map[string]any{"name": "pack", "type": "task", "handler": idle}}})))(t)
-	r = must(w.StartRun(ctx, wire.StartRun{DefinitionID: "ship@1", Input: raw(map[string]any{})}))(t)
-	b := must(w.StartBulk(ctx, wire.NewBulk{Action: "run.pause", IDs: []string{r.Run.ID}}))(t)
+	begin := func() string {
+		r := must(w.StartRun(ctx, wire.StartRun{DefinitionID: "ship@1", Input: raw(map[string]any{})}))(t)
+		one(idle)
+		return r.Run.ID
+	}
+	id := begin()
+	b := must(w.StartBulk(ctx, wire.NewBulk{Action: "run.pause", IDs: []string{id}}))(t)
 	page("bulk", b.Bulk.ID)
-	page("runs", r.Run.ID)
-	r = must(w.StartRun(ctx, wire.StartRun{DefinitionID: "ship@1", Input: raw(map[string]any{})}))(t)
-	page("runs", r.Run.ID)
+	page("runs", id)
+	page("runs", begin())
 
 	// A batch that waits for its wallet.
 	wallet, batch := text("wallet"), text("batch")
