@@ -83,7 +83,7 @@ type Delivery struct {
 }
 
 // WriteTx adds f to the transaction that acknowledges the event, so that the writes of f and the
-// acknowledgement are committed together or not at all. f runs after the body has returned nil, and
+// acknowledgment are committed together or not at all. f runs after the body has returned nil, and
 // may run more than once.
 func (d *Delivery) WriteTx(f func(context.Context, holdfast.Tx) error) {
 	d.inner.Commit(store.TxFunc(f))
@@ -105,7 +105,7 @@ func Snooze(after time.Duration) error {
 // default workspace. Any number of nodes serve it while [holdfast.Engine.Run] runs.
 //
 // An event is acknowledged once f returns nil for it. If f returns an error, the event is delivered again after a pause. If the
-// node crashes before the acknowledgement is recorded, the event is delivered again too. Writes through [Delivery.WriteTx] are
+// node crashes before the acknowledgment is recorded, the event is delivered again too. Writes through [Delivery.WriteTx] are
 // applied once. After the last attempt, or immediately if the error is [holdfast.NonRetryable], the stream is blocked for this
 // reaction only (see [Unblock]) or, with o.SkipOnError, the event is skipped.
 func React(name string, sel Select, f func(context.Context, *Delivery) error, o Options) holdfast.Part {

@@ -34,7 +34,7 @@ func TestBinaryGrowth(t *testing.T) {
 		}
 		return name
 	}
-	overlay, err := json.Marshal(map[string]any{"Replace": map[string]string{filepath.Join(dir, "web.go"): write("web.go", []byte(without))}})
+	overlay, err := json.Marshal(map[string]any{"Replace": map[string]string{filepath.Join(dir, "web.go"): write("web.go", []byte(without)), filepath.Join(dir, "docs.go"): ""}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,7 +3,8 @@
 //
 //	api := httpapi.New(httpapi.Options{Dashboard: web.Handler()})
 //
-// The dashboard has no access of its own: everything that it shows and does is a request to the HTTP API.
+// The dashboard has no access of its own: everything that it shows and does is a request to the HTTP API. Below /docs, the
+// handler serves the documentation, which needs no access.
 package web
 
 import (
@@ -12,18 +13,23 @@ import (
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
+	"io"
 	"io/fs"
 	"net/http"
 	"path"
 	"strconv"
 	"strings"
 	"sync"
+
+	"github.com/holdfast-go/holdfast/internal/docsite"
 )
 
 //go:generate go test ../httpapi -count=1 -run ^TestDashboardTypesAreGenerated$ -write-types
 //go:generate go test . -count=1 -run ^TestDistIsBuilt$ -write-dist
 
-//go:embed dist
+// The files that are not compressed are not embedded: few clients want them, and they would be half of what is.
+//
+//go:embed dist/*.br dist/*.gz dist/assets/*.br dist/assets/*.gz dist/assets/*.woff2
 var dist embed.FS
 
 // policy allows the page nothing but its own files and the API of its own origin: no inline code, no frames, no other
@@ -31,12 +37,13 @@ var dist embed.FS
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; font-src 'self'; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 
-// file is a file of the dashboard, as it is sent.
+// file is a file of the dashboard or of the documentation, as it is sent.
 type file struct {
-	content    []byte
-	brotli     []byte        // nil for a font, which is compressed already
-	gzip       func() []byte // for browsers that do not accept brotli: they do so only over HTTPS and on localhost
+	content    func() []byte
+	brotli     []byte        // nil if there is none
+	gzip       func() []byte // for browsers that do not accept brotli: they do so only over HTTPS and on localhost. nil for a font
 	kind, etag string
+	policy     string
 	forever    bool // its name changes with its content
 }
 
@@ -56,10 +63,10 @@ var files = sync.OnceValues(func() (map[string]*file, error) {
 		if err != nil {
 			return err
 		}
-		sum := sha256.Sum256(content)
-		f := &file{content: content, kind: kinds[path.Ext(name)], etag: `"` + hex.EncodeToString(sum[:8]) + `"`, forever: strings.HasPrefix(name, "dist/assets/")}
-		if path.Ext(name) != ".woff2" {
-			f.gzip = sync.OnceValue(func() []byte { return zipped(content) })
+		name, packed := strings.CutSuffix(name, ".gz")
+		f := &file{content: func() []byte { return content }, kind: kinds[path.Ext(name)], etag: etag(content), policy: policy, forever: strings.HasPrefix(name, "dist/assets/")}
+		if packed {
+			f.gzip, f.content = f.content, sync.OnceValue(func() []byte { return unzipped(content) })
 			if f.brotli, err = dist.ReadFile(name + ".br"); err != nil {
 				return err
 			}
@@ -70,12 +77,26 @@ var files = sync.OnceValues(func() (map[string]*file, error) {
 	return all, err
 })
 
+func etag(content []byte) string {
+	sum := sha256.Sum256(content)
+	return `"` + hex.EncodeToString(sum[:8]) + `"`
+}
+
 func zipped(content []byte) []byte {
 	var b bytes.Buffer
 	w, _ := gzip.NewWriterLevel(&b, gzip.BestCompression) // fails only for an unknown level
 	_, _ = w.Write(content)
 	_ = w.Close()
 	return b.Bytes()
+}
+
+func unzipped(content []byte) []byte {
+	z, err := gzip.NewReader(bytes.NewReader(content))
+	if err != nil { // the files are part of the program
+		return nil
+	}
+	content, _ = io.ReadAll(z)
+	return content
 }
 
 // Handler serves the dashboard. Every path that is not one of its files is a page, which the browser draws; so a link to
@@ -88,6 +109,10 @@ func serve(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "the dashboard cannot be read", http.StatusInternalServerError)
 		return
 	}
+	if r.URL.Path == "/docs" || strings.HasPrefix(r.URL.Path, docsite.Root) {
+		serveDocs(w, r, all)
+		return
+	}
 	f, ok := all[r.URL.Path]
 	if strings.HasPrefix(r.URL.Path, "/assets/") && !ok {
 		http.NotFound(w, r)
@@ -96,9 +121,13 @@ func serve(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		f = all["/index.html"]
 	}
+	f.send(w, r, http.StatusOK)
+}
+
+func (f *file) send(w http.ResponseWriter, r *http.Request, status int) {
 	h := w.Header()
 	h.Set("Content-Type", f.kind)
-	h.Set("Content-Security-Policy", policy)
+	h.Set("Content-Security-Policy", f.policy)
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Referrer-Policy", "no-referrer")
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
@@ -109,21 +138,23 @@ func serve(w http.ResponseWriter, r *http.Request) {
 	if f.forever {
 		h.Set("Cache-Control", "public, max-age=31536000, immutable")
 	}
-	if r.Header.Get("If-None-Match") == f.etag {
+	if status == http.StatusOK && r.Header.Get("If-None-Match") == f.etag {
 		w.WriteHeader(http.StatusNotModified)
 		return
 	}
-	content, accepts := f.content, r.Header.Get("Accept-Encoding")
-	switch {
-	case f.brotli == nil:
-	case strings.Contains(accepts, "br"):
+	var content []byte
+	switch accepts := r.Header.Get("Accept-Encoding"); {
+	case f.brotli != nil && strings.Contains(accepts, "br"):
 		h.Set("Content-Encoding", "br")
 		content = f.brotli
-	case strings.Contains(accepts, "gzip"):
+	case f.gzip != nil && strings.Contains(accepts, "gzip"):
 		h.Set("Content-Encoding", "gzip")
 		content = f.gzip()
+	default:
+		content = f.content()
 	}
 	h.Set("Content-Length", strconv.Itoa(len(content)))
+	w.WriteHeader(status)
 	if r.Method != http.MethodHead {
 		_, _ = w.Write(content)
 	}

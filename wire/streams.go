@@ -154,7 +154,7 @@ type Ack struct {
 	Version int64  `json:"version"`
 }
 
-// Acked lists the results of acknowledgements.
+// Acked lists the results of acknowledgments.
 type Acked struct {
 	Results []AckResult `json:"results"`
 }

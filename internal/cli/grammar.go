@@ -96,7 +96,7 @@ type serverFlags struct {
 	ScopeKind         []string       `placeholder:"KIND" sep:"none" help:"Options for scopes of a kind, such as cart:budget=5s,retries=10,ttl=48h: how long a change may take, how many times it is retried, and how long a scope lives after its last change. The value none or never means no limit. Repeat the flag for each kind, or separate kinds with semicolons."`
 	EntityTable       []string       `placeholder:"TABLE" sep:"none" mapping:"" help:"Table of yours in which published lifecycles may have their entities, such as orders:table=shop.orders,id=nr,status=state,version=rev,workspace-column=tenant,write=total note. Configs name it as entity_table. Repeat the flag for each table, or separate tables with semicolons."`
 	SecretKey         string         `placeholder:"KEY" commas:"" help:"Secret key that encrypts the secrets of handlers and webhooks: 32 bytes in base64 or hex. Separate several secret keys with commas: the first one encrypts, and all of them decrypt."`
-	NoDashboard       bool           `help:"Do not serve the dashboard at /."`
+	NoDashboard       bool           `help:"Serve neither the dashboard at / nor the documentation at /docs."`
 	AllowPrivate      string         `placeholder:"NETWORKS" commas:"" help:"Private networks that the URLs of handlers and webhooks may reach, separated by commas, such as 10.1.0.0/16."`
 }
 

@@ -22,9 +22,10 @@ import (
 	"io/fs"
 	"path"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/holdfast-go/holdfast/internal/markdown"
 )
 
 // Page is one Markdown file.
@@ -260,8 +261,6 @@ var code = regexp.MustCompile("`[^`\n]+`")
 var (
 	heading = regexp.MustCompile(`(?m)^#{1,6} (.*)$`)
 	named   = regexp.MustCompile(`<a (?:id|name)="([^"]+)">`)
-	linked  = regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`)
-	other   = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
 )
 
 // Anchors returns the anchors of the page, as GitHub makes them of its headings.
@@ -271,14 +270,9 @@ func (p Page) Anchors() []string {
 		texts[i] = ""
 	}
 	text := p.Replace(texts)
-	var all []string
+	var all markdown.Anchors
 	for _, m := range heading.FindAllStringSubmatch(text, -1) {
-		slug := strings.ReplaceAll(other.ReplaceAllString(strings.ToLower(linked.ReplaceAllString(strings.TrimSpace(m[1]), "$1")), ""), " ", "-")
-		anchor := slug
-		for n := 1; slices.Contains(all, anchor); n++ {
-			anchor = fmt.Sprintf("%s-%d", slug, n)
-		}
-		all = append(all, anchor)
+		all.Add(m[1])
 	}
 	for _, m := range named.FindAllStringSubmatch(text, -1) {
 		all = append(all, m[1])

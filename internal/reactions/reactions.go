@@ -1,6 +1,6 @@
 // Package reactions delivers the events of streams to named reactions. Each
 // event that a reaction selects is delivered at least once and in stream order.
-// Writes that are committed with the acknowledgement happen exactly once.
+// Writes that are committed with the acknowledgment happen exactly once.
 //
 // The position of a reaction on a stream is one row: the last version handled
 // (the watermark), the last version that concerns the reaction (due), and a

@@ -295,9 +295,9 @@ func (p Position) repaired(how string, dueAt time.Time) Position {
 // Rebuild resets a reaction to the beginning of every stream, revokes all its
 // leases, and then calls clear to delete its writes. All of that is one
 // transaction. It is meant for projections, whose writes are committed with the
-// acknowledgements.
+// acknowledgments.
 //
-// The positions are reset before clear runs: an acknowledgement in flight has its
+// The positions are reset before clear runs: an acknowledgment in flight has its
 // row locked, so its writes are either visible to clear or refused. New positions
 // are fenced off meanwhile: a position created, handled and acknowledged between
 // the reset and clear would lose its writes, and its events would never be handled again.

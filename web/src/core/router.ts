@@ -43,7 +43,7 @@ addEventListener("click", e => {
   const a = (e.target as Element | null)?.closest?.("a");
   if (!a || e.defaultPrevented || e.button !== 0 || e.metaKey || e.ctrlKey || e.shiftKey || e.altKey || a.target || a.hasAttribute("download")) return;
   const to = new URL(a.href, location.href);
-  if (to.origin !== location.origin || to.pathname.startsWith("/api/") || to.pathname === "/licenses.txt") return;
+  if (to.origin !== location.origin || /^\/(api|docs)\//.test(to.pathname) || to.pathname === "/licenses.txt") return;
   e.preventDefault();
   go(to.pathname + to.search);
 });
@@ -71,6 +71,7 @@ export const to = {
   key: (id: string) => "/keys/" + part(id),
   bulk: (id: string) => "/bulk/" + part(id),
   request: (key: string) => "/requests/" + part(key),
+  docs: (page: string) => "/docs/" + page,
   correlation: (id: string) => "/streams?correlation=" + part(id),
 };
 

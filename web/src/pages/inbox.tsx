@@ -107,7 +107,7 @@ function Entry({ i, same }: { i: InboxItem; same: InboxItem[] }) {
     <div class="grow">
       <div class="row wrap"><strong>{sentence(words(i.kind))}</strong>{page ? <a class="mono clip" href={page}>{i.subject}</a> : <span class="mono clip">{i.subject}</span>}</div>
       <p>{i.reason}</p>
-      <p class="muted row wrap"><span>since <Time at={i.since} /></span>{i.owner && <span>· {i.owner}</span>}{i.deadline && <span>· deadline <Until at={i.deadline} over="passed" /></span>}</p>
+      <p class="muted row wrap"><span>since <Time at={i.since} /></span>{i.owner && <span>· {i.owner}</span>}{i.deadline && <span>· deadline <Until at={i.deadline} over="passed" /></span>}<span>· <a class="link" href={to.docs("runbooks/" + i.kind)}>Runbook</a></span></p>
     </div>
     {i.action.method ? <Act method={i.action.method} path={i.action.route!} class="primary" onClick={() => confirm(i, i.action, true)}>{i.action.label}</Act> : <span class="muted">{i.action.label}</span>}
     <Menu label={"More actions for " + i.subject} entries={others} />

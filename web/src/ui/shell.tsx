@@ -6,7 +6,7 @@ import { connected, heardAt, lag } from "../core/live";
 import { absolute, duration, tick } from "../core/format";
 import { useKeys, bound } from "../core/keyboard";
 import { theme, zone } from "../core/prefs";
-import { segments } from "../core/router";
+import { segments, to } from "../core/router";
 import { inboxTotal } from "../pages/inbox";
 import { Button, Icon, type IconName, Notice } from "./basic";
 import { tell } from "./dialog";
@@ -37,6 +37,7 @@ export function Shell({ children }: { children: ComponentChildren }) {
       <a class="brand" href="/"><img src="/icon.svg" alt="" />Holdfast</a>
       {navigationItems.map(g => <div key={g.title}>{g.title && <h3>{g.title}</h3>}<ul>{g.items.map(i => <li key={i.path}><a href={"/" + i.path} aria-current={i.path === here ? "page" : undefined}><Icon name={i.icon} />{i.label}{i.path === "" && <InboxCount />}</a></li>)}</ul></div>)}
       <footer>
+        <a href={to.docs("")}><Icon name="question" />Documentation</a>
         <Button class="quiet" icon={theme.value === "dark" ? "moon" : "sun"} onClick={switchTheme}>Theme: {theme.value}</Button>
         <Button class="quiet" icon="clock" onClick={switchZone}>Times: {zone.value === "utc" ? "UTC" : "local"}</Button>
         {s && s.login && <Button class="quiet" icon="out" onClick={() => void logOut()}>Log out</Button>}
