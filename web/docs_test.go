@@ -109,6 +109,7 @@ func TestSearchFindsThePage(t *testing.T) {
 	testlevel.OneGoroutine(t)
 	each(t, func(t *testing.T, w *world) {
 		for query, want := range map[string]string{
+			"backup":                        "/docs/backup",
 			"idempotency key":               "/docs/http#idempotency-key",
 			"what is a workspace":           "/docs/concepts#workspaces-nodes-and-workers",
 			"epoch":                         "/docs/glossary#how-it-works",
