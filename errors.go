@@ -77,7 +77,7 @@ var (
 	ErrOutcomeUnknown = fault.Of(fault.OutcomeUnknown)
 	// ErrDatabaseRestored is returned when the database was restored from a backup while the engine had it open, and
 	// [MigrateRestored] or "holdfast migrate --restored" was run. Every call returns it, and [Engine.Run] ends with it: restart
-	// the program. Nothing was written.
+	// the program.
 	ErrDatabaseRestored = fault.Of(fault.DatabaseRestored)
 	// ErrCursorExpired is returned when a cursor of the feed is of an event that was lost because a backup was restored. The
 	// field "cursor" is the cursor of the last event before the lost ones, to continue with.

@@ -2,8 +2,11 @@ package holdfast_test
 
 import (
 	"context"
+	"database/sql"
 	"errors"
+	"os"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 
 	"github.com/holdfast-go/holdfast"
@@ -43,9 +46,17 @@ func onOwnDatabases(t *testing.T, f func(t *testing.T, db holdfast.Database)) {
 func TestRestored(t *testing.T) {
 	onOwnDatabases(t, func(t *testing.T, db holdfast.Database) {
 		ctx := t.Context()
-		open := func() *holdfast.Engine {
+		var all, some atomic.Int64 // events of scopes that were delivered to reactions
+		count := func(n *atomic.Int64) func(context.Context, *stream.Delivery) error {
+			return func(context.Context, *stream.Delivery) error { n.Add(1); return nil }
+		}
+		scopes := stream.Select{Source: stream.Histories, Pattern: `^\$scope/`}
+		deletions := scopes
+		deletions.Events = []string{"deleted"}
+		open := func(workspaces ...string) *holdfast.Engine {
 			t.Helper()
-			hf, err := holdfast.Open(ctx, db, holdfast.Config{}, stream.Feed(stream.FeedOptions{}))
+			hf, err := holdfast.Open(ctx, db, holdfast.Config{}, stream.Feed(stream.FeedOptions{Workspaces: workspaces}),
+				stream.React("all", scopes, count(&all), stream.Options{}), stream.React("deletions", deletions, count(&some), stream.Options{}))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -82,6 +93,8 @@ func TestRestored(t *testing.T) {
 			return err == nil && len(events) == 3
 		})
 
+		testkit.Eventually(t, "the reactions have the events of scopes", func() bool { return all.Load() == 3 && some.Load() == 1 })
+
 		first, err := holdfast.MigrateRestored(ctx, db, holdfast.Migration{})
 		if err != nil {
 			t.Fatal(err)
@@ -99,7 +112,7 @@ func TestRestored(t *testing.T) {
 			t.Errorf("an update of an old engine: got %v, want ErrDatabaseRestored", err)
 		}
 
-		hf := open()
+		hf := open("default", "other")
 		if got := engine.Of(hf).Generation(); got != first.Generation || got == 0 {
 			t.Errorf("the generation is %d, want %d", got, first.Generation)
 		}
@@ -132,8 +145,25 @@ func TestRestored(t *testing.T) {
 			events, err := holdfast.Collect(stream.ReadFeed(ctx, hf, head))
 			return err == nil && len(events) == 1 && events[0].Version == 3
 		})
+		// The event "restored" of one scope, and the creation of two.
+		testkit.Eventually(t, "the reactions go on", func() bool { return all.Load() == 6 })
+		if some.Load() != 1 {
+			t.Errorf("a reaction that follows deletions was called %d times, want once", some.Load())
+		}
 		if r, err := check.Run(ctx, engine.Of(hf)); err != nil || len(r.Violations) > 0 {
 			t.Errorf("check: %v, %v", r.Violations, err)
+		}
+		// A workspace that the backup did not have, and of whose lost feed a reader has a cursor.
+		other := holdfast.InWorkspace(ctx, "other")
+		if _, err := stream.Append(other, hf, "orders", stream.None, stream.Event{Name: "placed"}); err != nil {
+			t.Fatal(err)
+		}
+		testkit.Eventually(t, "a new feed has its first event", func() bool {
+			events, err := holdfast.Collect(stream.ReadFeed(other, hf, ""))
+			return err == nil && len(events) == 1
+		})
+		if _, err := holdfast.Collect(stream.ReadFeed(other, hf, lost)); !errors.Is(err, holdfast.ErrCursorExpired) {
+			t.Errorf("a cursor of a lost feed: got %v, want ErrCursorExpired", err)
 		}
 
 		second, err := holdfast.MigrateRestored(ctx, db, holdfast.Migration{})
@@ -147,4 +177,45 @@ func TestRestored(t *testing.T) {
 			t.Errorf("check after the second restore: %v, %v", r.Violations, err)
 		}
 	})
+}
+
+// TestAReplacedFile verifies that an engine refuses to write to a file that was moved away, with a path that was relative, and with a
+// pool of the program.
+func TestAReplacedFile(t *testing.T) {
+	t.Attr(testlevel.DatabaseAttr, "sqlite")
+	for name, open := range map[string]func(t *testing.T) holdfast.Database{
+		"a path": func(t *testing.T) holdfast.Database { return sqlite.File("shop.db") },
+		"a pool": func(t *testing.T) holdfast.Database {
+			pool, err := sql.Open("sqlite", "file:shop.db?_pragma=journal_mode(WAL)&_pragma=busy_timeout(1000)")
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = pool.Close() })
+			return sqlite.DB(pool)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			folder := t.TempDir()
+			t.Chdir(folder)
+			hf, err := holdfast.Open(t.Context(), open(t), holdfast.Config{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer hf.Close()
+			write := func() error {
+				_, err := stream.Append(t.Context(), hf, "s", stream.Any, stream.Event{Name: "e"})
+				return err
+			}
+			t.Chdir(t.TempDir())
+			if err := write(); err != nil {
+				t.Errorf("after a change of the folder: %v", err)
+			}
+			if err := os.Rename(filepath.Join(folder, "shop.db"), filepath.Join(folder, "lost.db")); err != nil {
+				t.Fatal(err)
+			}
+			if err := write(); !errors.Is(err, holdfast.ErrDatabaseRestored) {
+				t.Errorf("after the file was moved: got %v, want ErrDatabaseRestored", err)
+			}
+		})
+	}
 }

@@ -97,7 +97,7 @@ const (
 	// DatabaseReadOnly is returned when the database does not accept writes.
 	DatabaseReadOnly Code = "DATABASE_READ_ONLY"
 	// DatabaseRestored is returned when the database was restored from a backup while the program had it open: the program
-	// must be restarted. Nothing was written.
+	// must be restarted.
 	DatabaseRestored Code = "DATABASE_RESTORED"
 	// DatabaseForeign is returned when the database belongs to another application.
 	DatabaseForeign Code = "DATABASE_FOREIGN"

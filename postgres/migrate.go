@@ -40,6 +40,7 @@ GRANT INSERT, UPDATE, DELETE ON {schema}.stream, {schema}.entity, {schema}.scope
 GRANT INSERT, UPDATE ON {schema}.wallet, {schema}.batch, {schema}.item TO {role};
 GRANT INSERT ON {schema}.event, {schema}.history, {schema}.audit TO {role};
 GRANT INSERT, DELETE ON {schema}.feed TO {role};
+GRANT INSERT ON {schema}.feed_gap TO {role};
 GRANT EXECUTE ON FUNCTION {schema}.drop_events(smallint, text, text, bigint, bigint), {schema}.prune_history(smallint, text, text, text, bigint, bigint) TO {role};
 GRANT INSERT ON {schema}.workspace, {schema}.ledger, {schema}.definition, {schema}.retention TO {role};`
 

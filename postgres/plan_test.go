@@ -172,6 +172,7 @@ var planned = []struct{ name, args string }{
 	{"events.void_command", one + `, '{00000000-0000-7000-8000-000000000002}'`},
 	{"feed.list_positions", `0, 'v', 'long', 100, 200`},
 	{"registry.get", `0, 'v'`},
+	{"feed.create_counter", `0, 'v'`},
 	{"feed.read", `0, 'v', 5000, 100, 1000`},
 	{"feed.search", `0, 'v', 5000, 100, 10, '[]', '', 'ann', NULL, NULL`},
 	{"feed.search_backward", `0, 'v', 5000, 100, 10, '["e"]', '', '', 0, NULL`},

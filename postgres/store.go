@@ -61,8 +61,10 @@ type adapter struct {
 	vital *pgxpool.Pool
 	verbs map[string]verb
 	fence *store.Fence
-	// looked is when the generation was read last, in ns since the process started, if connections are pooled.
-	looked atomic.Int64
+	// looked is when the generation was read last, in ns since the process started, and looking is held meanwhile, if connections
+	// are pooled.
+	looked  atomic.Int64
+	looking sync.Mutex
 
 	migrations fs.FS
 }

@@ -39,6 +39,9 @@ func (d *Database) open(ctx context.Context, o store.Options, migrate bool) (*ad
 		if err := d.inspect(ctx, migrate); err != nil {
 			return nil, store.Migrated{}, err
 		}
+		if err := s.remember(d.path); err != nil {
+			return nil, store.Migrated{}, err
+		}
 		if err := d.connect(s); err != nil {
 			return nil, store.Migrated{}, err
 		}

@@ -3,10 +3,14 @@ package sqlite
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 
+	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/store"
 )
@@ -16,21 +20,36 @@ func (s *adapter) Fence() *store.Fence { return s.fence }
 
 const generationText = `SELECT coalesce(max(r.generation), 0) FROM holdfast_restore AS r`
 
-func (s *adapter) startFence(ctx context.Context) error {
-	if s.owned {
-		info, err := os.Stat(s.name)
-		if err != nil {
-			return mapCode(codeCantOpen, s.name, err)
-		}
-		s.opened = info
+// remember notes which file the path leads to, before it is opened.
+func (s *adapter) remember(path string) (err error) {
+	if s.path, err = filepath.Abs(path); err == nil {
+		s.opened, err = os.Stat(s.path)
 	}
+	if err != nil {
+		return mapCode(codeCantOpen, path, err)
+	}
+	return nil
+}
+
+// startFence begins to watch the generation and the file. The file of a pool of the program is that of its connections.
+func (s *adapter) startFence(ctx context.Context) error {
 	return store.Retry(ctx, func() error {
 		var generation int64
+		var path string
 		err := s.read.QueryRowContext(ctx, generationText).Scan(&generation)
-		if err == nil {
-			s.fence.Start(generation)
+		if err == nil && !s.owned {
+			err = s.read.QueryRowContext(ctx, "SELECT coalesce(max(l.file), '') FROM pragma_database_list AS l WHERE l.name = 'main'").Scan(&path)
 		}
-		return s.fault(err)
+		if err != nil {
+			return s.fault(err)
+		}
+		if path != "" {
+			if err := s.remember(path); err != nil {
+				return err
+			}
+		}
+		s.fence.Start(generation)
+		return nil
 	})
 }
 
@@ -41,9 +60,13 @@ func (s *adapter) look(ctx context.Context, tx *sql.Tx) error {
 		return err
 	}
 	if s.opened != nil {
-		if info, err := os.Stat(s.name); err != nil || !os.SameFile(info, s.opened) {
+		info, err := os.Stat(s.path)
+		if errors.Is(err, fs.ErrNotExist) || err == nil && !os.SameFile(info, s.opened) {
 			s.fence.Close()
 			return s.fence.Err()
+		}
+		if err != nil {
+			return fault.New(fault.Unavailable, "cannot read the attributes of %s: %v", s.path, err).AsRetryable().Wrap(err)
 		}
 	}
 	c := &conn{store: s, tx: tx, joined: !s.owned}
@@ -67,6 +90,9 @@ func (s *adapter) look(ctx context.Context, tx *sql.Tx) error {
 // newGeneration moves the database to a new generation. The transaction has the write lock.
 func (s *adapter) newGeneration(ctx context.Context, tx *sql.Tx) (generation int64, err error) {
 	at := clock.OfMachine()
+	if at.Unix() < store.GenerationsBegin {
+		return 0, store.ErrClockBefore
+	}
 	err = tx.QueryRowContext(ctx, `INSERT INTO holdfast_restore (generation, restored_at)
 		SELECT max(?1, coalesce((SELECT max(r.generation) FROM holdfast_restore AS r), 0) + 1), ?2 WHERE true RETURNING generation`,
 		at.Unix()-store.GenerationsBegin, at.UnixMilli()).Scan(&generation)
@@ -75,25 +101,27 @@ func (s *adapter) newGeneration(ctx context.Context, tx *sql.Tx) (generation int
 	}
 	id := store.NewID()
 	text := strings.NewReplacer("{generation}", fmt.Sprint(generation), "{first}", fmt.Sprint(generation*store.GenerationSpan),
+		"{jump}", fmt.Sprint(store.RevisionJump(generation)),
 		"{command}", fmt.Sprintf("x'%x'", id[:]), "{now}", fmt.Sprint(at.UnixMilli())).Replace(raise)
 	_, err = tx.ExecContext(ctx, text)
 	return generation, s.fault(err)
 }
 
-// raise moves all numbers that must not come again. {first} exceeds each of them.
+// raise moves all numbers that must not come again: {first} exceeds those of leases and scopes, and {jump} is more than the revisions that a
+// registry can have lost. A reaction's epochs begin at the revision of its registration, shifted by 32 bits.
 const raise = `
 UPDATE holdfast_entity SET epoch = max(epoch + 1, {first}) WHERE phase <> 'free';
 UPDATE holdfast_step SET epoch = max(epoch + 1, {first}) WHERE status <> 'COMPLETED';
 UPDATE holdfast_item AS i SET epoch = max(i.epoch + 1, {first}), sweeps = max(i.sweeps + 1, {first})
   FROM holdfast_batch AS b
  WHERE b.shard = i.shard AND b.workspace = i.workspace AND b.id = i.batch AND b.status NOT IN ('CANCELLED', 'COMPLETED');
-UPDATE holdfast_follow SET epoch = max(epoch + 1, {first});
-UPDATE holdfast_reaction SET base = max(base + 1, {first});
+UPDATE holdfast_follow SET epoch = epoch + ({jump} << 32);
+UPDATE holdfast_reaction SET base = base + ({jump} << 32);
 UPDATE holdfast_stream SET epoch = max(epoch + 1, {first}) WHERE state = 'closing';
 UPDATE holdfast_request SET epoch = max(epoch + 1, {first}) WHERE state = 'held';
-UPDATE holdfast_registry SET revision = max(revision + 1, {generation});
+UPDATE holdfast_registry SET revision = revision + {jump};
 INSERT INTO holdfast_registry (shard, workspace, revision)
-SELECT w.shard, w.name, {generation} FROM holdfast_workspace AS w WHERE true
+SELECT w.shard, w.name, {jump} FROM holdfast_workspace AS w WHERE true
     ON CONFLICT (shard, workspace) DO NOTHING;
 
 INSERT INTO holdfast_feed_gap (shard, workspace, generation, last, next)
@@ -112,6 +140,7 @@ UPDATE holdfast_follow AS f SET due = s.version, due_at = {now}, rank = {now}
  WHERE f.stream = '$scope/' || s.kind || '/' || s.id AND f.shard = s.shard AND f.workspace = s.workspace
    AND r.shard = f.shard AND r.workspace = f.workspace AND r.name = f.reaction AND r.source = 'history' AND r.state <> 'removed';
 
+UPDATE holdfast_secret SET value = randomblob(32);
 DELETE FROM holdfast_node;
 DELETE FROM holdfast_session;
 `

@@ -46,8 +46,10 @@ type adapter struct {
 	writes        prepared // on the writing connection
 	reads         prepared
 
-	fence  *store.Fence
-	opened os.FileInfo // the file that was opened, nil for a pool of the program
+	fence *store.Fence
+	// opened is the file at path when it was opened; nil if it is not known.
+	opened os.FileInfo
+	path   string
 
 	migrations fs.FS
 }

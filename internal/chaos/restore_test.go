@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -32,6 +33,7 @@ type restored struct {
 	old []*client.Client // of the old servers, by their proxies
 
 	name  string // of the database
+	dir   string // where the commands run
 	block int    // the first block of commands in docs/backup.md for the kind of the database
 	env   []string
 
@@ -47,6 +49,13 @@ func TestARestoredBackup(t *testing.T) {
 	testlevel.Long(t)
 	binary := build(t)
 	eachDatabase(t, func(t *testing.T, db string) {
+		if db == "" {
+			data := filepath.Join(t.TempDir(), "data")
+			if err := os.Mkdir(data, 0o700); err != nil {
+				t.Fatal(err)
+			}
+			db = "sqlite:" + filepath.Join(data, "chaos.db")
+		}
 		x := &restored{t: t, rig: newRig(t, binary, db, 3, "500ms")}
 		x.run(t.Context())
 	})
@@ -71,7 +80,7 @@ func (x *restored) run(ctx context.Context) {
 	x.must(admin.PutHandler(ctx, "Step", wire.PutHandler{Kind: "worker", Safety: "idempotent"}))
 	x.must(admin.PutHandler(ctx, "Slow", wire.PutHandler{Kind: "worker", Safety: "idempotent"}))
 	x.must(admin.PutDefinition(ctx, json.RawMessage(twoSteps)))
-	x.must(admin.PutDefinition(ctx, json.RawMessage(`{"name":"slow","version":"1","steps":[{"name":"a","type":"task","handler":"Slow"}]}`)))
+	x.must(admin.PutDefinition(ctx, json.RawMessage(`{"name":"slow","version":"1","steps":[{"name":"a","type":"task","handler":"Slow"},{"name":"b","type":"task","handler":"Slow"}]}`)))
 	x.must(admin.PutScope(ctx, "session", "s", json.RawMessage(`{"n":0}`)))
 
 	working, stop := context.WithCancel(ctx)
@@ -89,7 +98,9 @@ func (x *restored) run(ctx context.Context) {
 
 	x.wait(200)
 	x.commands(x.block)
-	after := claim(ctx, t, x.old[2], "after", 3) // it does not have these, but the tasks
+	after := claim(ctx, t, x.old[2], "after", 3) // it has these tasks, but not the leases
+	x.complete(ctx, x.old[0], after[:2])
+	next := claim(ctx, t, x.old[0], "after", 2) // it does not even have these tasks, which will be created again
 	x.wait(200)
 	lost := x.readers(ctx)
 	expected := x.change(ctx, admin)
@@ -116,15 +127,15 @@ func (x *restored) run(ctx context.Context) {
 	}
 	now, err := client.New(urls[0], client.Options{APIKey: r.key})
 	x.must(now, err)
-	again := claim(ctx, t, now, "new", 3) // under the first lease of the tasks in the backup, as those after it
-	for _, h := range append(before, after...) {
+	again := claim(ctx, t, now, "new", 3) // under the first lease of the tasks, as those of the old servers after the backup
+	x.complete(ctx, now, again[:2])
+	again = append(again[2:], claim(ctx, t, now, "new", 2)...)
+	for _, h := range slices.Concat(before, after, next) {
 		if _, err := now.CompleteTask(ctx, h.ID, wire.CompleteTask{Epoch: h.Epoch}); fault.CodeOf(err) != fault.LeaseLost {
 			t.Errorf("a worker from before completes task %s at epoch %d: %v, want %s", h.ID, h.Epoch, err, fault.LeaseLost)
 		}
 	}
-	for _, h := range again {
-		x.must(now.CompleteTask(ctx, h.ID, wire.CompleteTask{Epoch: h.Epoch}))
-	}
+	x.complete(ctx, now, again)
 	if _, err := now.PutScope(ctx, "session", "s", json.RawMessage(`{"n":-1}`), client.ExpectVersion(expected)); fault.CodeOf(err) != fault.PreconditionFailed {
 		t.Errorf("a change that expects version %d of a scope: %v, want %s", expected, err, fault.PreconditionFailed)
 	}
@@ -204,6 +215,13 @@ func claim(ctx context.Context, t *testing.T, c *client.Client, worker string, n
 		return len(all) == n
 	})
 	return all
+}
+
+func (x *restored) complete(ctx context.Context, c *client.Client, tasks []wire.Task) {
+	x.t.Helper()
+	for _, task := range tasks {
+		x.must(c.CompleteTask(ctx, task.ID, wire.CompleteTask{Epoch: task.Epoch}))
+	}
 }
 
 // readers returns the cursors of readers that have read events which the backup does not have: of pages, and of the feed.
@@ -306,7 +324,7 @@ func (x *restored) commands(n int) {
 		}
 	}
 	c := exec.Command("sh", "-euc", strings.ReplaceAll(blocks[n], "shop", x.name))
-	c.Dir, c.Env = x.rig.dir, append(os.Environ(), x.env...)
+	c.Dir, c.Env = x.dir, append(os.Environ(), x.env...)
 	if out, err := c.CombinedOutput(); err != nil {
 		x.t.Fatalf("%s: %v: %s", blocks[n], err, out)
 	}
@@ -314,9 +332,10 @@ func (x *restored) commands(n int) {
 
 // setUp sets the name of the database, and the variables for commands.
 func (x *restored) setUp() {
+	x.dir = x.rig.dir
 	x.env = []string{"PATH=" + filepath.Dir(x.rig.binary) + ":" + os.Getenv("PATH")}
 	if path, ok := strings.CutPrefix(x.rig.db, "sqlite:"); ok {
-		x.name, x.block = strings.TrimSuffix(filepath.Base(path), ".db"), 2
+		x.name, x.block, x.dir = strings.TrimSuffix(filepath.Base(path), ".db"), 2, filepath.Dir(filepath.Dir(path))
 		_, err := pgtest.Command(x.t.Context(), "sqlite3", "sqlite3")
 		x.must(nil, err)
 		return

@@ -45,7 +45,7 @@ func (t *Tx) Registry(ctx context.Context, at Partition, fresh bool) (*Registry,
 	if g := t.directory.registries.known(at); g != nil && !fresh {
 		return g, nil
 	}
-	g, err := loadRegistry(ctx, t, at)
+	g, err := t.directory.registries.load(ctx, t, at)
 	if err != nil {
 		return nil, err
 	}

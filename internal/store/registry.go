@@ -92,10 +92,7 @@ func (r *Registries) Resolve(ctx context.Context, d Doer, at Partition, fresh bo
 	if before != nil && !fresh {
 		return before, nil
 	}
-	g, err := loadRegistry(ctx, d, at)
-	if err == nil && r.fence != nil {
-		err = r.fence.Meet(g.Generation)
-	}
+	g, err := r.load(ctx, d, at)
 	if err != nil {
 		return nil, err
 	}
@@ -113,8 +110,12 @@ func (r *Registries) Resolve(ctx context.Context, d Doer, at Partition, fresh bo
 	return g, nil
 }
 
-func loadRegistry(ctx context.Context, d Doer, at Partition) (*Registry, error) {
+// load reads the registry of a workspace, and refuses one of another generation of the database.
+func (r *Registries) load(ctx context.Context, d Doer, at Partition) (*Registry, error) {
 	g, err := registryVerb.DoAt(ctx, d, at, struct{}{})
+	if err == nil && r.fence != nil {
+		err = r.fence.Meet(g.Generation)
+	}
 	return &g, err
 }
 

@@ -14,10 +14,12 @@ import (
 //
 // "holdfast migrate --restored" therefore moves the database to a new generation, in one transaction:
 //
-//   - Numbers that must not come again begin at generation × [GenerationSpan]: the epochs of leases, the revisions of
-//     registries (these at the generation itself), the versions of scopes and the positions of feeds. A generation is the
-//     number of seconds since 2026, so this exceeds everything that was given after the backup, even if the same
-//     backup was restored before. Holders from before have an epoch that is not current, so their writes are refused.
+//   - Numbers that must not come again begin at generation × [GenerationSpan]: the epochs of leases, the versions of scopes and the
+//     positions of feeds. A generation is the number of seconds since 2026, so this exceeds everything that was given after
+//     the backup, even if the same backup was restored before. Holders from before have an epoch that is not current, so
+//     their writes are refused. Revisions of registries, and with them the epochs of reactions, jump by [RevisionJump].
+//   - Leases of steps and items that are created later begin at small epochs again. So the key that signs task ids is replaced:
+//     the ids that workers have from before are not valid.
 //   - The versions of a scope jump with an event of their own ("restored") with the state. The positions that a feed skips are
 //     recorded, and a cursor among them is refused.
 //   - Versions of streams, entities, runs and batches have no gaps and do not jump.
@@ -39,6 +41,14 @@ const GenerationsBegin = 1767225600
 
 // GenerationSpan is how many numbers a generation has for each second until the next one.
 const GenerationSpan = 1 << 20
+
+// RevisionJump returns by how much revisions of registries jump: more than a workspace can have registered since the backup, and another
+// number for another restore of it. It is small because the epochs of a reaction begin at a revision shifted by 32 bits, and
+// must stay below 2⁵³ after hundreds of restores.
+func RevisionJump(generation int64) int64 { return 4096 + generation%4096 }
+
+// ErrClockBefore is the refusal of a clock that cannot be right.
+var ErrClockBefore = fault.New(fault.Validation, "the clock is before 2026, so that a restore could not be told from an earlier one: set the clock. Nothing was changed")
 
 // Fence refuses the calls of a store after it has met another generation of its database than at the start.
 // Safe for concurrent use.
@@ -79,7 +89,7 @@ func (f *Fence) Restored() <-chan struct{} { return f.restored }
 func (f *Fence) Err() error {
 	select {
 	case <-f.restored:
-		return fault.New(fault.DatabaseRestored, "the database was restored from a backup after this process opened it: restart the process. Nothing was changed")
+		return fault.New(fault.DatabaseRestored, "the database was restored from a backup after this process opened it: restart the process")
 	default:
 		return nil
 	}
