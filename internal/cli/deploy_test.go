@@ -54,7 +54,7 @@ func parseAs(t *testing.T, where string, args []string, env map[string]string) *
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := parser.Parse(args); err != nil {
+	if _, err := p.parse(parser, args); err != nil {
 		t.Errorf("%s runs %q, which fails: %v", where, args, err)
 	}
 	return &g

@@ -19,9 +19,9 @@ func misuse(format string, args ...any) error { return fault.New(fault.Validatio
 // exitCode returns 2 for wrong usage, 3 for a server or a database that is unreachable,
 // and 1 for all other errors.
 func exitCode(err error) int {
-	_, parse := errors.AsType[*kong.ParseError](err)
+	_, usage := errors.AsType[*usageError](err)
 	switch code := fault.CodeOf(err); {
-	case parse || code == fault.Validation:
+	case usage || code == fault.Validation:
 		return 2
 	case code == fault.Unavailable && !errors.Is(err, errNoAddress):
 		return 3
@@ -47,8 +47,8 @@ func message(err error) string {
 		}
 		return text + " (" + string(f.Code) + ")"
 	}
-	if parse, ok := errors.AsType[*kong.ParseError](err); ok {
-		return parse.Error() + hint(parse.Context)
+	if usage, ok := errors.AsType[*usageError](err); ok {
+		return usage.Error() + hint(usage.context)
 	}
 	if errors.Is(err, context.Canceled) {
 		return "interrupted"
@@ -67,7 +67,7 @@ func causeOf(f *fault.Error) error {
 // hint returns a reference to the help of the command that was used wrongly.
 func hint(ctx *kong.Context) string {
 	command := "holdfast"
-	if ctx != nil && ctx.Selected() != nil {
+	if ctx.Selected() != nil {
 		command = ctx.Selected().FullPath()
 	}
 	return fmt.Sprintf(" (see %q)", command+" --help")

@@ -28,10 +28,10 @@ unreachable.`
 // that apply to one invocation only (setting:"-"). The tags commas and mapping say that the
 // settings file may also have a list, or a mapping from names to options, as the value.
 type grammar struct {
-	Help      helpFlag `short:"h" help:"Show this help."`
-	Config    string   `placeholder:"FILE" help:"Settings file. Default: holdfast.yaml, if it exists."`
-	LogLevel  string   `enum:"debug,info,warn,error" default:"info" placeholder:"LEVEL" help:"Log level: debug, info, warn or error. Logs go to stderr."`
-	LogFormat string   `enum:"text,json" default:"text" placeholder:"FORMAT" help:"Log format: text or json."`
+	Help      bool   `short:"h" help:"Show this help."`
+	Config    string `placeholder:"FILE" help:"Settings file. Default: holdfast.yaml, if it exists."`
+	LogLevel  string `enum:"debug,info,warn,error" default:"info" placeholder:"LEVEL" help:"Log level: debug, info, warn or error. Logs go to stderr."`
+	LogFormat string `enum:"text,json" default:"text" placeholder:"FORMAT" help:"Log format: text or json."`
 
 	Dev     devCommand     `cmd:"" help:"Run a development server on loopback, without API keys."`
 	Serve   serveCommand   `cmd:"" help:"Run a server that requires API keys."`
@@ -130,14 +130,6 @@ type versionCommand struct {
 // errHelped reports that help was printed, so that the command ends with exit code 0.
 var errHelped = errors.New("help was printed")
 
-// helpFlag replaces the help flag of kong, which exits the process.
-type helpFlag bool
-
-// BeforeReset prints the help. Kong calls it when the flag is given.
-func (helpFlag) BeforeReset(ctx *kong.Context) error {
-	return errors.Join(ctx.PrintUsage(false), errHelped)
-}
-
 // command parses args and runs the command that they name.
 func (p *program) command(ctx context.Context, args []string) error {
 	switch {
@@ -151,24 +143,45 @@ func (p *program) command(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	parsed, err := parser.Parse(args)
+	parsed, err := p.parse(parser, args)
 	if err != nil {
 		return err
 	}
 	p.log = newLog(p.stderr, g.LogLevel, g.LogFormat)
-	parsed.BindTo(ctx, (*context.Context)(nil))
-	selected, ok := parsed.Selected().Target.Addr().Interface().(interface {
+	return p.runCommand(ctx, parsed)
+}
+
+// runCommand runs the selected command. Run of a command has one of five parameter lists.
+func (p *program) runCommand(ctx context.Context, parsed *kong.Context) error {
+	switch c := parsed.Selected().Target.Addr().Interface().(type) {
+	case interface{ Run(*program) error }:
+		return c.Run(p)
+	case interface {
+		Run(*program, *kong.Context) error
+	}:
+		return c.Run(p, parsed)
+	case interface {
+		Run(context.Context, *program) error
+	}:
+		return c.Run(ctx, p)
+	case interface {
+		Run(context.Context, *target) error
 		target(*program, *kong.Context) *target
-	})
-	if !ok {
-		return parsed.Run()
+	}:
+		t := c.target(p, parsed)
+		return errors.Join(c.Run(ctx, t), t.close())
+	case interface {
+		Run(context.Context, *connection) error
+		target(*program, *kong.Context) *target
+	}:
+		t := c.target(p, parsed)
+		d, err := t.open(ctx)
+		if err != nil {
+			return errors.Join(err, t.close())
+		}
+		return errors.Join(c.Run(ctx, d), t.close())
 	}
-	t := selected.target(p, parsed)
-	parsed.Bind(t)
-	if err := parsed.BindToProvider(t.open); err != nil {
-		return err
-	}
-	return errors.Join(parsed.Run(), t.close())
+	return errors.New("the command cannot be run: it has no method Run with known parameters")
 }
 
 // helpTexts has the detailed help of each command, in sections headed by the command's name.
@@ -218,7 +231,7 @@ func only(first string) []kong.Option {
 func (p *program) parser(g *grammar, options ...kong.Option) (*kong.Kong, error) {
 	return kong.New(g, append(options,
 		kong.Name("holdfast"), kong.Description(about), kong.PostBuild(describe),
-		kong.NoDefaultHelp(), kong.Writers(p.stdout, p.stderr), kong.Bind(p),
+		kong.NoDefaultHelp(), kong.Writers(p.stdout, p.stderr),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, FlagsLast: true, NoAppDescFormat: true, NoExpandSubcommands: true, WrapUpperBound: 100}),
 		kong.ValueFormatter(func(v *kong.Value) string {
 			if v.Name == "help" || v.Flag == nil || !isSetting(v.Flag) && v.Name != "config" {

@@ -119,7 +119,7 @@ func TestHelpFitsAScreen(t *testing.T) {
 	for _, command := range commands {
 		var out bytes.Buffer
 		k.Stdout = &out
-		if _, err := k.Parse(append(strings.Fields(command), "--help")); !errors.Is(err, errHelped) {
+		if err := parseWords(k, append(strings.Fields(command), "--help")); !errors.Is(err, errHelped) {
 			t.Fatalf("%s --help: %v", command, err)
 		}
 		most := cmp.Or(longerHelp[command], mostHelp)

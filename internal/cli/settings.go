@@ -19,10 +19,9 @@ func variable(name string) string {
 	return "HOLDFAST_" + strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
 }
 
-// BeforeResolve reads the settings file and the environment. Kong calls it after it has
-// parsed the command line. The settings of other commands are validated too, so that every
-// command finds a mistake in the shared file.
-func (g *grammar) BeforeResolve(ctx *kong.Context, p *program) error {
+// addSettings adds the settings of the file and the environment to a parsed command line. The settings of
+// other commands are validated too, so that every command finds a mistake in the shared file.
+func (p *program) addSettings(ctx *kong.Context) error {
 	selected, all := settings(ctx.Model.Node), sync.OnceValues(p.allSettings)
 	values, err := p.fileSettings(ctx, all)
 	if err != nil {

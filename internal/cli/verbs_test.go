@@ -68,7 +68,14 @@ func parseExample(k *kong.Kong, line string) error {
 
 // parseWords parses the arguments of a command.
 func parseWords(k *kong.Kong, args []string) error {
-	_ = kong.Visit(k.Model, func(n kong.Visitable, next kong.Next) error { // a new parser for each example is slow
+	forget(k)
+	_, err := newProgram(nil, io.Discard, io.Discard).parse(k, args)
+	return err
+}
+
+// forget prepares a parser for another command line: a new parser for each is slow.
+func forget(k *kong.Kong) {
+	_ = kong.Visit(k.Model, func(n kong.Visitable, next kong.Next) error {
 		switch n := n.(type) {
 		case *kong.Flag:
 			n.Set = false
@@ -77,8 +84,6 @@ func parseWords(k *kong.Kong, args []string) error {
 		}
 		return next(nil)
 	})
-	_, err := k.Parse(args)
-	return err
 }
 
 // The help of a command shows each example on a line of its own.
@@ -93,7 +98,7 @@ func TestExamplesAreNotWrapped(t *testing.T) {
 		command, text, _ := strings.Cut(section, "\n")
 		var out bytes.Buffer
 		k.Stdout = &out
-		if _, err := k.Parse(append(strings.Fields(command), "--help")); !errors.Is(err, errHelped) {
+		if err := parseWords(k, append(strings.Fields(command), "--help")); !errors.Is(err, errHelped) {
 			t.Fatalf("%s --help: %v", command, err)
 		}
 		for line := range strings.Lines(text) {
