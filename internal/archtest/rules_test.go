@@ -275,11 +275,19 @@ var Confined = []Confinement{
 	},
 	{
 		Import: "github.com/expr-lang/expr", Only: []string{"internal/workflow"},
-		Why: "one package for the expression library",
+		Why: "one package for the tokens of expressions",
 	},
 	{
 		Import: "github.com/expr-lang/expr/vm",
 		Why:    "our own code evaluates expressions and charges for each operation (decision 036)",
+	},
+	{
+		Import: "github.com/expr-lang/expr/ast",
+		Why:    "it looks for methods by name, so the program would contain all methods (decision 057)",
+	},
+	{
+		Import: "github.com/expr-lang/expr/checker",
+		Why:    "it looks for methods by name, so the program would contain all methods (decision 057)",
 	},
 	{
 		Import: "github.com/google/go-cmp", Only: []string{"internal/storetest/..."},

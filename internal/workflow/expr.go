@@ -8,13 +8,9 @@ import (
 	"sync"
 	"unicode/utf8"
 
-	"github.com/expr-lang/expr/checker"
-	"github.com/expr-lang/expr/conf"
 	"github.com/expr-lang/expr/file"
-	"github.com/expr-lang/expr/types"
 
 	"github.com/holdfast-go/holdfast/fault"
-	"github.com/holdfast-go/holdfast/internal/configdoc"
 	"github.com/holdfast-go/holdfast/internal/strictjson"
 )
 
@@ -47,7 +43,7 @@ type Env struct {
 // operators, only ==, !=, ?? and in accept nil; with any other, nil is an error. Integers have
 // 64 bits, and an overflow is an error, not another number.
 //
-// The library parses and checks the text. The evaluation is our own, see [builder]: each
+// The library divides the text into tokens. The rest is our own, see [parser]: each
 // operation is paid for from a [meter], and loops cannot be nested, so that an expression ends
 // soon, and at the same point on every node.
 type Expr struct {
@@ -97,34 +93,12 @@ func compile(text string) (e *Expr, err error) {
 	case !utf8.ValidString(text) || strings.ContainsRune(text, 0):
 		return nil, refuse("the expression contains invalid UTF-8 or a NUL character: remove it")
 	}
-	parsed, err := checker.ParseCheck(text, newConfig())
-	if err != nil {
-		return nil, unreadable(err)
-	}
-	b := builder{locals: make(map[string]int), mentions: make(map[string]bool)}
-	eval := b.build(parsed.Node)
-	return &Expr{eval: eval, locals: len(b.locals), mentions: b.mentions, all: b.all}, nil
+	p, t := parse(text)
+	return &Expr{eval: t.eval, locals: p.slots, mentions: p.mentions, all: p.whole > 0}, nil
 }
 
 // variables are the variables of expressions.
 var variables = []string{"input", "run", "state", "steps"}
-
-// newConfig returns the variables and functions for the checker.
-func newConfig() *conf.Config {
-	c := conf.CreateNew()
-	env := types.Map{}
-	for _, name := range variables {
-		env[name] = types.Any
-	}
-	c.WithEnv(env)
-	c.MaxNodes = maxNodes
-	for name := range c.Builtins {
-		if loops[name] == nil && functions[name].do == nil {
-			delete(c.Builtins, name)
-		}
-	}
-	return c
-}
 
 // Mentions reports whether the expression may refer to a step.
 func (e *Expr) Mentions(step string) bool { return e.all || e.mentions[step] }
@@ -176,9 +150,6 @@ func refuse(format string, args ...any) *fault.Error {
 // unreadable returns the error for a text that cannot be compiled, with its position.
 func unreadable(err error) error {
 	if f, ok := errors.AsType[*file.Error](err); ok {
-		if name, unknown := strings.CutPrefix(f.Message, "unknown name "); unknown {
-			return refuse("unknown name %s: the variables are %s", configdoc.Show(name), configdoc.List(variables))
-		}
 		return refuse("%s (line %d, column %d of the expression): correct it", f.Message, f.Line, f.Column+1)
 	}
 	return refuse("the expression cannot be parsed: correct it").Wrap(err)

@@ -38,22 +38,40 @@ type operation func(m *meter, args []any) any
 type function struct {
 	least, most int // number of arguments
 	do          operation
+	takes       []kind // of the arguments; the last one is that of all that follow
+	gives       kind   // of the result; 0 if it depends on the arguments, see [parser.callType]
 }
 
 // functions are the functions of expressions, in addition to [loops].
 var functions = map[string]function{
-	"len": {1, 1, lenOf}, "keys": {1, 1, keysOf}, "values": {1, 1, valuesOf},
-	"first": {1, 1, item("first", 0)}, "last": {1, 1, item("last", -1)}, "take": {2, 2, takeOf},
-	"min": {1, maxNodes, extreme("min", -1)}, "max": {1, maxNodes, extreme("max", 1)}, "abs": {1, 1, absOf},
-	"floor": {1, 1, rounded("floor", math.Floor)}, "ceil": {1, 1, rounded("ceil", math.Ceil)}, "round": {1, 1, rounded("round", math.Round)},
-	"int": {1, 1, intOf}, "float": {1, 1, floatOf}, "string": {1, 1, stringOf},
-	"lower": {1, 1, ofText("lower", strings.ToLower)}, "upper": {1, 1, ofText("upper", strings.ToUpper)}, "trim": {1, 1, ofText("trim", strings.TrimSpace)},
-	"trimPrefix": {2, 2, ofTexts("trimPrefix", strings.TrimPrefix)}, "trimSuffix": {2, 2, ofTexts("trimSuffix", strings.TrimSuffix)},
-	"hasPrefix": {2, 2, startsWith}, "hasSuffix": {2, 2, endsWith},
-	"split": {2, 2, splitText}, "join": {1, 2, joinTexts}, "replace": {3, 3, replaceText},
+	"len":        {1, 1, lenOf, []kind{stringKind | listsKind | objectKind}, intKind},
+	"keys":       {1, 1, keysOf, []kind{objectKind}, listKind},
+	"values":     {1, 1, valuesOf, []kind{objectKind}, listKind},
+	"first":      {1, 1, item("first", 0), []kind{listsKind}, 0},
+	"last":       {1, 1, item("last", -1), []kind{listsKind}, 0},
+	"take":       {2, 2, takeOf, []kind{listsKind, intKind}, 0},
+	"min":        {1, maxNodes, extreme("min", -1), []kind{listsKind | numberKind}, 0},
+	"max":        {1, maxNodes, extreme("max", 1), []kind{listsKind | numberKind}, 0},
+	"abs":        {1, 1, absOf, []kind{numberKind}, 0},
+	"floor":      {1, 1, rounded("floor", math.Floor), []kind{numberKind}, floatKind},
+	"ceil":       {1, 1, rounded("ceil", math.Ceil), []kind{numberKind}, floatKind},
+	"round":      {1, 1, rounded("round", math.Round), []kind{numberKind}, floatKind},
+	"int":        {1, 1, intOf, []kind{numberKind | stringKind}, intKind},
+	"float":      {1, 1, floatOf, []kind{numberKind | stringKind}, floatKind},
+	"string":     {1, 1, stringOf, []kind{^kind(0)}, stringKind},
+	"lower":      {1, 1, ofText("lower", strings.ToLower), []kind{stringKind}, stringKind},
+	"upper":      {1, 1, ofText("upper", strings.ToUpper), []kind{stringKind}, stringKind},
+	"trim":       {1, 1, ofText("trim", strings.TrimSpace), []kind{stringKind}, stringKind},
+	"trimPrefix": {2, 2, ofTexts("trimPrefix", strings.TrimPrefix), []kind{stringKind}, stringKind},
+	"trimSuffix": {2, 2, ofTexts("trimSuffix", strings.TrimSuffix), []kind{stringKind}, stringKind},
+	"hasPrefix":  {2, 2, startsWith, []kind{stringKind}, boolKind},
+	"hasSuffix":  {2, 2, endsWith, []kind{stringKind}, boolKind},
+	"split":      {2, 2, splitText, []kind{stringKind}, stringsKind},
+	"join":       {1, 2, joinTexts, []kind{listsKind, stringKind}, stringKind},
+	"replace":    {3, 3, replaceText, []kind{stringKind}, stringKind},
 }
 
-// operators have two operands. [builder.binary] handles those that do not always evaluate both.
+// operators have two operands. [parser.binary] handles those that do not always evaluate both.
 var operators = map[string]operation{
 	"+": add, "-": subtract, "*": multiply, "/": divide, "%": remainder, "**": power, "^": power, "..": span,
 	"==": equals, "!=": differs,

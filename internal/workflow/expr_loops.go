@@ -1,6 +1,6 @@
 package workflow
 
-import "github.com/expr-lang/expr/ast"
+import "github.com/expr-lang/expr/parser/lexer"
 
 // loop iterates over a list; each is evaluated for every item.
 type loop struct {
@@ -41,26 +41,59 @@ var loops = map[string]func(l *loop) any{
 	},
 }
 
-// loop builds a loop. It pays from the budget before the first iteration: one unit for the loop and, for each item, one
+// loopCall parses and builds a loop. It pays from the budget before the first iteration: one unit for the loop and, for each item, one
 // unit plus one per eight syntax nodes of the predicate. The latter covers nodes that pay nothing themselves; each
-// operation (see [builder.operation]) and each condition also pays one unit when it is evaluated.
-func (b *builder) loop(n *ast.BuiltinNode, run func(*loop) any) evaluator {
-	if b.inLoop {
-		panic(refuse("%s is inside the predicate of another loop, but loops cannot be nested: use a task", n.Name))
+// operation (see [parser.operation]) and each condition also pays one unit when it is evaluated.
+func (p *parser) loopCall(name lexer.Token, args []term) term {
+	if p.loop != nil {
+		panic(refuse("%s is inside the predicate of another loop, but loops cannot be nested: use a task", name.Value))
 	}
-	list, each, cost := b.build(n.Arguments[0]), evaluator(currentItem), 1
-	if len(n.Arguments) > 1 {
-		before := b.nodes
-		b.inLoop = true
-		each = b.build(n.Arguments[1].(*ast.PredicateNode).Node)
-		b.inLoop = false
-		cost += (b.nodes - before) / 8
+	p.expect("(")
+	piped := len(args) > 0
+	if !piped {
+		args = append(args, p.expression(0))
 	}
-	return func(f *frame) any {
-		all := listOf("a loop", list(f))
+	list := args[0]
+	if !list.typ.maybe(listsKind) {
+		p.fail(list.at, "%s requires a list, got %v", name.Value, list.typ)
+	}
+	each, item, cost := evaluator(func(f *frame) any { return f.item }), list.typ.item(), 1
+	result := item
+	if optional := name.Value == "count" || name.Value == "sum"; !optional || !p.is(")") {
+		if !piped {
+			p.expect(",")
+		}
+		predicate := p.predicate(name.Value, item)
+		each, result, args = predicate.eval, predicate.typ, append(args, predicate)
+		cost += predicate.size / 8
+		p.accept(",")
+	}
+	p.expect(")")
+	run := loops[name.Value]
+	return p.make(name.Location, loopType(name.Value, item, result), func(f *frame) any {
+		all := listOf("a loop", list.eval(f))
 		f.meter.pay(1 + len(all)*cost)
 		return run(&loop{f, all, each})
+	}, args...)
+}
+
+// predicate parses what a loop evaluates for each item.
+func (p *parser) predicate(name string, item typ) term {
+	p.loop = &loopScope{name, item}
+	var t term
+	if p.is("{") {
+		t = p.block()
+	} else if t = p.expression(0); p.is(";") {
+		p.fail(p.tokens[0].Location, "a predicate with a semicolon must be in braces")
 	}
+	p.loop = nil
+	switch computes := name == "map" || name == "sum"; {
+	case !computes && !t.typ.maybe(boolKind):
+		p.fail(t.at, "the predicate of %s must return a boolean, got %v", name, t.typ)
+	case t.typ.kind == nilKind:
+		p.fail(t.at, "the predicate of %s must return a value, got %v", name, t.typ)
+	}
+	return t
 }
 
 // at moves to an item.
