@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -516,6 +517,36 @@ func TestABodyLearnsOfACancel(t *testing.T) {
 				until(t, e, id, over)
 			}
 		})
+	}
+}
+
+// TestACancelIsNotLoggedAsAFailure verifies that an item that stops because its batch is cancelled is not logged as failed.
+func TestACancelIsNotLoggedAsAFailure(t *testing.T) {
+	begun := make(chan struct{})
+	kind := batch.Define("waits", func(ctx context.Context, _ *batch.Item[in]) (string, error) {
+		close(begun)
+		<-ctx.Done()
+		return "", ctx.Err()
+	}, batch.Options{})
+	var log strings.Builder
+	e, err := holdfast.Open(t.Context(), holdfasttest.At(holdfasttest.SQLite(t)), holdfast.Config{Log: slog.New(slog.NewTextHandler(&log, nil))}, kind)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = e.Close() })
+	stop := testkit.Run(t, e)
+	fund(t, e, 1)
+	if _, err := kind.Create(t.Context(), e, "w", work(1, 1), batch.ID("b")); err != nil {
+		t.Fatal(err)
+	}
+	<-begun
+	if _, err := batch.Cancel(t.Context(), e, "b"); err != nil {
+		t.Fatal(err)
+	}
+	until(t, e, "b", over)
+	stop()
+	if text := log.String(); strings.Contains(text, "level=WARN") || !strings.Contains(text, `msg="item stopped: its batch is cancelled, or its lease was lost"`) {
+		t.Errorf("got log\n%s", text)
 	}
 }
 

@@ -165,7 +165,7 @@ func (w *Worker) Serve(ctx context.Context, t Taken) {
 	stopping := ctx.Err() != nil
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), w.lease())
 	defer cancel()
-	err = w.record(ctx, t, output, commits, err, stopping) // under the lease: an item may wait for others of its batch
+	err = w.record(ctx, t, output, commits, err, stopping, &cancelled) // under the lease: an item may wait for others of its batch
 	k.Stop()
 	if err != nil && !(cancelled.Load() && fault.CodeOf(err) == fault.LeaseLost) {
 		w.Log.Warn("failed to record the end of an item", "workspace", t.Workspace, "batch", t.Batch, "item", t.Key, "epoch", t.Epoch, "error", err)
@@ -177,8 +177,8 @@ func (w *Worker) Serve(ctx context.Context, t Taken) {
 const settlePause = 250 * time.Millisecond
 
 // record records the result of a body. A body that gave up because the worker stops
-// has not failed; an output that cannot be stored is a failure.
-func (w *Worker) record(ctx context.Context, t Taken, output []byte, commits []Commit, failure error, stopping bool) error {
+// has not failed, and neither has one that was cancelled; an output that cannot be stored is a failure.
+func (w *Worker) record(ctx context.Context, t Taken, output []byte, commits []Commit, failure error, stopping bool, cancelled *atomic.Bool) error {
 	if failure == nil {
 		err := w.settle(ctx, t, output, commits)
 		for fault.CodeOf(err) == fault.Unavailable && clock.Wait(ctx, settlePause) == nil { // retry: the work is paid for
@@ -199,7 +199,11 @@ func (w *Worker) record(ctx context.Context, t Taken, output []byte, commits []C
 	if w.Backoff != nil {
 		pause = w.Backoff(t.Failures + 1)
 	}
-	w.Log.Warn("item failed", "workspace", t.Workspace, "batch", t.Batch, "item", t.Key, "operation", t.Operation(), "epoch", t.Epoch, "failures", t.Failures, "error", failure)
+	level, message := slog.LevelWarn, "item failed"
+	if cancelled.Load() && errors.Is(failure, context.Canceled) {
+		level, message = slog.LevelInfo, "item stopped: its batch is cancelled, or its lease was lost"
+	}
+	w.Log.Log(ctx, level, message, "workspace", t.Workspace, "batch", t.Batch, "item", t.Key, "operation", t.Operation(), "epoch", t.Epoch, "failures", t.Failures, "error", failure)
 	_, err := Fail(ctx, w.Engine, t, failure.Error(), pause, fault.IsNonRetryable(failure))
 	return err
 }
