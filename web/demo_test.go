@@ -27,7 +27,7 @@ func eachDemo(t *testing.T, f func(t *testing.T, w *world)) {
 		testkit.Run(t, w.engine)
 		ctx, stop := context.WithCancel(t.Context())
 		var working sync.WaitGroup
-		working.Go(func() { _ = d.Work(ctx, "") }) // ends with ctx
+		working.Go(func() { _ = d.Work(ctx) }) // ends with ctx
 		t.Cleanup(func() { stop(); working.Wait() })
 		f(t, w)
 	})

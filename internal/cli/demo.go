@@ -27,6 +27,17 @@ func (c *demoCallerCommand) Run(ctx context.Context, p *program) error {
 	return demo.Caller{Step: c.Step, Invoice: c.Invoice, Admin: c.Admin}.Run(ctx, db, p.log, os.Stdin, p.stdout)
 }
 
+// typed returns what a user types to run this program.
+func typed() string {
+	if _, err := exec.LookPath("holdfast"); err == nil {
+		return "holdfast"
+	}
+	if strings.Contains(os.Args[0], "go-build") {
+		return "go run ./cmd/holdfast"
+	}
+	return os.Args[0]
+}
+
 // demoCallers returns a function that starts caller processes from the executable self, or
 // from this program if self is empty. The database URL may contain a password, so it is
 // passed in the environment and not in the arguments.

@@ -56,19 +56,21 @@ func (c *devCommand) Run(ctx context.Context, p *program) error {
 		s.AllowPrivate = "127.0.0.0/8,::1/128"
 	}
 	if c.Demo {
-		d := demo.New(p.stdout, demoCallers(p.env, c.databaseFlags, ""))
+		d, at := demo.New(p.stdout, demoCallers(p.env, c.databaseFlags, "")), demo.Place{NoDashboard: c.NoDashboard, Program: typed()}
 		s.parts, s.sweepEvery = d.Parts(), demo.Sweep
-		if own && s.KeepHistory == nil {
-			s.KeepHistory = new(demo.HistoryRetention)
+		if own {
+			at.DB = c.DB
+			s.KeepHistory = cmp.Or(s.KeepHistory, new(demo.HistoryRetention))
 		}
+		quiet := *p
+		quiet.log = demo.Log(p.log)
+		s.program = &quiet
 		s.afterReady = func(ctx context.Context, _ *holdfast.Engine, url string) error {
-			if c.NoDashboard {
-				url = ""
-			}
-			if err := d.Tell(ctx); err != nil {
+			at.URL = url
+			if err := d.Tell(ctx, at); err != nil {
 				return err
 			}
-			return d.Work(ctx, url)
+			return d.Work(ctx)
 		}
 	}
 	return s.run(ctx)

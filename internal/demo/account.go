@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
@@ -21,8 +20,7 @@ type account struct {
 	refused    int      // calls that failed because of another claim
 	claims     int      // calls that got the claim
 	kills      int
-	executions int    // of the actions of its steps
-	seen       string // status after a kill
+	executions int // of the actions of its steps
 
 	history  []lifecycle.Event
 	refusals []lifecycle.Refusal
@@ -53,24 +51,7 @@ func (a *account) killed(admin, next string) {
 	a.observed = append(a.observed, "claimed by "+admin, next)
 }
 
-func (a *account) winner() string {
-	if len(a.won) == 0 {
-		return "no admin"
-	}
-	return strings.Join(a.won, " and ")
-}
-
-// code returns the error code of the refusals.
-func (a *account) code() string {
-	if a.refused == 0 {
-		return "not refused: the lease had expired"
-	}
-	return string(fault.ClaimFailed)
-}
-
-// recorded returns the history that the database recorded.
-func (a *account) recorded() string { return strings.Join(a.events(), ", ") }
-
+// events returns the history that the database recorded.
 func (a *account) events() []string {
 	names := make([]string, len(a.history))
 	for i, e := range a.history {

@@ -31,7 +31,7 @@ const (
 	perCustomer   = 6 // invoices of each customer: a paid one is used again (step renew), so that there are never more
 	createdAtOnce = 4
 	moveEvery     = 2   // rounds between two steps of invoices
-	remindEvery   = 40  // rounds between two reminders
+	onboardEvery  = 40  // rounds between two onboardings
 	patience      = 80  // rounds until the manager decides, if nobody else does
 	forgetAfter   = 800 // rounds after which a run or batch that a person holds up is left alone
 	scanEvery     = 80  // rounds between two batches
@@ -48,22 +48,25 @@ const (
 	received      = "received" // a payment from abroad
 )
 
-var customers = []string{"acme", "birch", "cedar", "dune"}
+var (
+	customers = []string{"acme", "birch", "cedar", "dune"}
+	newcomers = []string{"elm", "fjord", "grove", "heath"}
+)
 
 // company is what the demo does after its chapters, as long as the server runs: clerks close,
 // charge and renew a fixed number of invoices, two of them at once, so that one of them is refused;
-// a reaction books the payments and is blocked by one from abroad; reminders wait for a manager's
-// approval; batches are cancelled and refunded. It works in rounds. What a round cannot do, because
+// a reaction books the payments and is blocked by one from abroad; onboardings wait for a manager's
+// approval; batches are paid by a queue that delivers more than once, cancelled, and refunded. It works in rounds. What a round cannot do, because
 // a person has changed something, the next one does.
 type company struct {
 	*shop
-	scans    *batch.Kind[int, string]
-	reminder *run.Definition
-	hold     time.Duration
-	now      int // number of the round
-	quiet    int // the round before which no payment comes from abroad
-	runs     job
-	batches  job
+	scans      *batch.Kind[int, string]
+	onboarding *run.Definition
+	hold       time.Duration
+	now        int // number of the round
+	quiet      int // the round before which no payment comes from abroad
+	runs       job
+	batches    job
 }
 
 // job is the run or batch that the company has under way.
@@ -79,13 +82,13 @@ func (j *job) start(id string, now int) { j.id, j.at, j.n = id, now, j.n+1 }
 // end ends the job. Runs and batches leave rows, so the pause grows with their number.
 func (j *job) end(now, pause int) { j.id, j.next = "", now+pause*(1+j.n/slowDownBy) }
 
-func newCompany(s *shop, scans *batch.Kind[int, string]) *company {
-	return &company{shop: s, scans: scans, reminder: reminder(), hold: hold}
+func newCompany(s *shop, scans *batch.Kind[int, string], onboarding *run.Definition) *company {
+	return &company{shop: s, scans: scans, onboarding: onboarding, hold: hold}
 }
 
 // parts returns the parts that the company needs besides those of the chapters.
 func (c *company) parts() []holdfast.Part {
-	return []holdfast.Part{c.reminder, stream.React(bookkeeping,
+	return []holdfast.Part{stream.React(bookkeeping,
 		stream.Select{Pattern: "^(gateway-(" + strings.Join(customers, "|") + ")|" + abroad + ")$", Events: []string{slipCharged, received}}, c.book, stream.Options{Workspaces: []string{Home}})}
 }
 
@@ -106,7 +109,7 @@ func (c *company) round(ctx context.Context) {
 	for _, x := range []struct {
 		every int
 		do    func(context.Context) error
-	}{{moveEvery, c.move}, {1, c.payFromAbroad}, {1, c.remind}, {1, c.scan}, {tidyEvery, c.tidy}} {
+	}{{moveEvery, c.move}, {1, c.payFromAbroad}, {1, c.onboard}, {1, c.scan}, {tidyEvery, c.tidy}} {
 		if c.now%x.every == 0 {
 			_ = x.do(ctx)
 		}
@@ -168,6 +171,8 @@ func (c *company) fire(ctx context.Context, id, step string) error {
 // clickTwice closes an invoice from two clerks at once: the second one clicks while the first one
 // has the claim, and is refused.
 func (c *company) clickTwice(ctx context.Context, id string) error {
+	one := rand.IntN(3)
+	other := one + 1 + rand.IntN(2)
 	held, refused, first := make(chan struct{}), make(chan struct{}), make(chan error, 1)
 	claimed := sync.OnceFunc(func() { close(held) })
 	c.meanwhile(id, func(ctx context.Context) error {
@@ -181,7 +186,7 @@ func (c *company) clickTwice(ctx context.Context, id string) error {
 	})
 	defer c.meanwhile(id, nil)
 	go func() {
-		_, err := c.invoices.Fire(ctx, c.engine, id, "close", "admin", lifecycle.By(clerk(c.now)))
+		_, err := c.invoices.Fire(ctx, c.engine, id, "close", "admin", lifecycle.By(clerk(one)))
 		first <- err
 	}()
 	select {
@@ -189,7 +194,7 @@ func (c *company) clickTwice(ctx context.Context, id string) error {
 		return err
 	case <-held:
 	}
-	_, _ = c.invoices.Fire(ctx, c.engine, id, "close", "admin", lifecycle.By(clerk(c.now+1))) // refused
+	_, _ = c.invoices.Fire(ctx, c.engine, id, "close", "admin", lifecycle.By(clerk(other))) // refused
 	close(refused)
 	return <-first
 }
@@ -200,7 +205,10 @@ func clerk(n int) string { return []string{"clerk Ada", "clerk Ben", "clerk Cleo
 func (c *company) tidy(ctx context.Context) error {
 	names := []string{books, abroad, rates}
 	for _, customer := range customers {
-		names = append(names, "mail-"+customer, "gateway-"+customer, "reminders-"+customer)
+		names = append(names, "mail-"+customer, "gateway-"+customer)
+	}
+	for _, customer := range newcomers {
+		names = append(names, accountOf(customer))
 	}
 	for _, name := range names { // exactly these: a database may have others, which are not the company's
 		s, err := stream.Get(ctx, c.engine, name)

@@ -30,8 +30,6 @@ var errNoCredit = errors.New("credit limit reached")
 // credits changes the state of one customer from many clerks at once. All of them increment a
 // counter and reserve credit, which is not enough for all. One clerk exceeds its time budget.
 func (d *Demo) credits(ctx context.Context) error {
-	d.printf("\n7. A scope: %d clerks at once record %d visits each of one customer, and each reserves %d of a credit of %d; one exceeds its time budget.\n\n",
-		clerks, visits, reserve, limit)
 	state := scope.In[customer](d.engine, scope.User, d.run+"-customer", scope.MaxAttempts(-1))
 	won := make([]bool, clerks)
 	errs := atOnce(clerks, func(i int) (err error) {
@@ -130,7 +128,7 @@ func (d *Demo) auditCredit(ctx context.Context, state scope.Scope[customer]) err
 			d.total.recorded.reserved++
 		}
 	}
-	d.printf("  customer %s   version %d: %d visits, %d of %d reserved; the clerk that exceeded its budget changed nothing\n", s.ID, s.Version, s.State.Visits, s.State.Reserved, limit)
+	d.tell("%d clerks add %d visits each: %d added; %d of them get credit", clerks, visits, s.State.Visits, s.State.Reserved/reserve)
 	if want := (customer{clerks * visits, limit}); s.State != want {
 		d.total.mismatch(s.ID, fmt.Sprintf("the state is %+v, want %+v", s.State, want))
 	}

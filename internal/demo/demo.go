@@ -2,10 +2,11 @@
 // concurrent calls and crashes.
 //
 // Callers close the same invoices at once. Processes are killed while they close an invoice,
-// and after they have charged a card. A batch is cancelled halfway by several callers, a run is
-// started by many callers at once, and a scope is changed by many callers at once. The demo
-// counts the results that the callers observed and the results that the database recorded, and
-// fails if the two differ.
+// and after they have charged a card. A queue delivers payments several times, a batch is
+// cancelled halfway by several callers, a run is started by many callers at once, a scope is
+// changed by many callers at once, and an event blocks a reaction. The demo counts the results
+// that the callers observed and the results that the database recorded, and fails if the two
+// differ. Each chapter prints one line.
 //
 // Afterwards a small company keeps working until the server stops, so that the dashboard has
 // something to show.
@@ -33,7 +34,7 @@ const (
 	// Sweep is the janitor interval for the engine of the demo.
 	Sweep = time.Second
 
-	races  = 8               // invoices that several admins close at once
+	races  = 40              // invoices that several admins close at once
 	admins = 8               // admins that close the same invoice at once
 	kills  = 3               // invoices whose first caller is killed while it closes them
 	lease  = 2 * time.Second // lease of a caller that is killed
@@ -45,33 +46,32 @@ const (
 // engine opened with [Demo.Parts].
 type Demo struct {
 	*shop
-	company *company
-	callers Callers
-	scans   *batch.Kind[int, string]
-	chase   *run.Definition
-	run     string // prefix that makes the names of this run unique
-	out     io.Writer
-	bar     *bar
-	last    int // the number of the last invoice
-	total   tally
+	company    *company
+	callers    Callers
+	scans      *batch.Kind[int, string]
+	onboarding *run.Definition
+	run        string // prefix that makes the names of this run unique
+	out        io.Writer
+	last       int // the number of the last invoice
+	total      tally
 }
 
 // New returns a demo that prints to out. It starts and kills the processes of c.
 func New(out io.Writer, c Callers) *Demo {
-	shop, scans := newShop(), scanKind()
-	return &Demo{shop: shop, company: newCompany(shop, scans), scans: scans, chase: chase(), callers: c, run: uuid.NewString()[:8], out: out, bar: newBar(out, races)}
+	shop, scans, onboarding := newShop(), scanKind(), onboarding()
+	return &Demo{shop: shop, company: newCompany(shop, scans, onboarding), scans: scans, onboarding: onboarding, callers: c, run: uuid.NewString()[:8], out: out}
 }
 
 // Parts returns the parts that the engine of the demo must be opened with.
 func (d *Demo) Parts() []holdfast.Part {
-	return append([]holdfast.Part{d.shop, d.scans, d.chase}, d.company.parts()...)
+	return append([]holdfast.Part{d.shop, d.scans, d.onboarding}, d.company.parts()...)
 }
 
 // Tell runs the demo. It returns the error of ctx if ctx is cancelled.
-func (d *Demo) Tell(ctx context.Context) error {
+func (d *Demo) Tell(ctx context.Context, at Place) error {
 	limited, cancel := context.WithTimeout(holdfast.InWorkspace(ctx, Workspace), timeout)
 	defer cancel()
-	err := d.chapters(limited)
+	err := d.chapters(limited, at)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -81,26 +81,35 @@ func (d *Demo) Tell(ctx context.Context) error {
 	return err
 }
 
-// Work keeps the company working until ctx is cancelled, and returns the error of ctx. The
-// dashboard is at url; "" if there is none.
-func (d *Demo) Work(ctx context.Context, url string) error {
-	if url != "" {
-		d.printf("\nA small company keeps working. Open %s/ and unblock the reaction in the inbox; then watch the lifecycle \"invoice\", where two clerks close each invoice at once.\n", url)
-	}
-	return d.company.work(ctx)
-}
+// Work keeps the company working until ctx is cancelled, and returns the error of ctx.
+func (d *Demo) Work(ctx context.Context) error { return d.company.work(ctx) }
 
-func (d *Demo) chapters(ctx context.Context) error {
-	for _, chapter := range []func(context.Context) error{d.races, d.kills, d.payments, d.mails, d.refunds, d.chases, d.credits} {
-		if err := chapter(ctx); err != nil {
+func (d *Demo) chapters(ctx context.Context, at Place) error {
+	chapters := []struct {
+		name string
+		run  func(context.Context) error
+	}{{"clicks", d.races}, {"crashes", d.kills}, {"payments", d.payments}, {"queue", d.queue}, {"mail", d.mails}, {"refunds", d.refunds},
+		{"onboarding", d.onboards}, {"credit", d.credits}, {"poison", d.poison}}
+	d.printf("\nA small billing company, in %d chapters. The dashboard: %s\n\n", len(chapters), at.dashboard())
+	for i, c := range chapters {
+		d.printf("%2d %-10s ", i+1, c.name)
+		if err := c.run(ctx); err != nil {
+			d.printf("failed\n")
 			return err
 		}
 	}
-	d.printf("\n%s\n", d.total)
-	return d.total.check()
+	if err := d.total.check(); err != nil {
+		return err
+	}
+	d.printf("\n%s\n\n", d.total)
+	d.suggest(at)
+	return nil
 }
 
 func (d *Demo) printf(format string, args ...any) { fmt.Fprintf(d.out, format, args...) }
+
+// tell ends the line of a chapter with its result.
+func (d *Demo) tell(format string, args ...any) { d.printf(format+"\n", args...) }
 
 // open creates the next invoice.
 func (d *Demo) open(ctx context.Context, data invoice) (*account, error) {

@@ -1,11 +1,9 @@
 package demo
 
 import (
-	"bytes"
 	"encoding/json"
-	"fmt"
-	"os"
-	"path/filepath"
+	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 
@@ -48,7 +46,7 @@ func TestDemoTally(t *testing.T) {
 	if err := good.check(); err != nil {
 		t.Error(err)
 	}
-	if !strings.HasSuffix(good.String(), "duplicates prevented: 1\n") {
+	if !strings.HasSuffix(good.String(), "duplicates prevented: 1") {
 		t.Errorf("got tally %s", good)
 	}
 }
@@ -82,34 +80,55 @@ func TestDemoFindsWhatMustNotBe(t *testing.T) {
 	}
 }
 
-// A bar is drawn and cleared, and only a terminal has one.
-func TestBar(t *testing.T) {
-	var out bytes.Buffer
-	b := &bar{out: &out, of: 4}
-	b.draw(1)
-	b.clear()
-	if got := out.String(); got != "  [=   ] 1 of 4\r\x1b[K" {
-		t.Errorf("got progress bar %q", got)
-	}
-	if b := newBar(&out, 4); b != nil {
-		t.Error("a buffer is treated as a terminal")
-	}
-	file, err := os.Create(filepath.Join(t.TempDir(), "f"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer file.Close()
-	if b := newBar(file, 4); b != nil {
-		t.Error("a file is treated as a terminal")
+// What the demo suggests fits into a terminal, and names no page or database that there is not.
+func TestSuggestions(t *testing.T) {
+	for name, x := range map[string]struct {
+		at   Place
+		want []string
+	}{
+		"all":          {Place{URL: "http://127.0.0.1:7070", Program: "holdfast", DB: "sqlite:a.db"}, []string{"unblock", "approve", "see a race", "who lost", "check it all"}},
+		"no dashboard": {Place{URL: "http://127.0.0.1:7070", Program: "holdfast", NoDashboard: true}, []string{"who lost"}},
+	} {
+		var out strings.Builder
+		d := New(&out, nil)
+		d.suggest(x.at)
+		var got []string
+		for line := range strings.SplitSeq(out.String(), "\n") {
+			if len(line) > 80 {
+				t.Errorf("%s: the line %q has %d columns", name, line, len(line))
+			}
+			if strings.HasPrefix(line, "  ") {
+				got = append(got, strings.TrimSpace(line[:15]))
+			}
+		}
+		if !slices.Equal(got, x.want) {
+			t.Errorf("%s: got suggestions %q, want %q", name, got, x.want)
+		}
 	}
 }
 
-// The tally is printed as an aligned table.
-func TestDemoTallyIsATable(t *testing.T) {
-	var out bytes.Buffer
-	fmt.Fprint(&out, tally{observed: counts{executions: 21}, recorded: counts{executions: 21, lost: 60}})
-	want := "                      observed  recorded\n  executions                21        21\n"
-	if !strings.HasPrefix(out.String(), want) {
-		t.Errorf("got output\n%s", out.String())
+// The log has every warning and error, except for those that the demo causes. At level debug it has all.
+func TestTheLogOfTheDemo(t *testing.T) {
+	records := func(level slog.Level) string {
+		var out strings.Builder
+		log := Log(slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{Level: level})))
+		log.Info("serving")
+		log.Warn("lease expired", "workspace", Workspace)
+		log.With("workspace", Workspace).Warn("lease expired", "entity", "1")
+		log.Warn("lease expired", "workspace", "other")
+		log.Error("reaction blocked on a stream; unblock or reset the stream, or skip the event", "stream", abroad)
+		log.Error("reaction blocked on a stream; unblock or reset the stream, or skip the event", "stream", books)
+		log.WithGroup("g").Error("disk full")
+		return out.String()
+	}
+	got := records(slog.LevelInfo)
+	if strings.Count(got, "\n") != 3 || !strings.Contains(got, "workspace=other") || !strings.Contains(got, "stream=books") || !strings.Contains(got, "disk full") {
+		t.Errorf("got log\n%s", got)
+	}
+	if got := records(slog.LevelError); strings.Count(got, "\n") != 2 {
+		t.Errorf("at level error: got log\n%s", got)
+	}
+	if got := records(slog.LevelDebug); strings.Count(got, "\n") != 7 {
+		t.Errorf("at level debug: got log\n%s", got)
 	}
 }

@@ -31,6 +31,6 @@ func (d *Demo) mails(ctx context.Context) error {
 		}
 	}
 	d.total.recorded.mails = len(sent)
-	d.printf("\n4. Mail: %d mails for %d closed invoices.\n", len(sent), len(d.total.closings))
+	d.tell("%d invoices closed in the chapters above: %d mails sent", len(d.total.closings), len(sent))
 	return nil
 }

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"time"
+	"math/rand/v2"
 
 	"github.com/google/uuid"
 
@@ -13,7 +13,6 @@ import (
 	"github.com/holdfast-go/holdfast/batch"
 	"github.com/holdfast-go/holdfast/run"
 	"github.com/holdfast-go/holdfast/scope"
-	"github.com/holdfast-go/holdfast/stream"
 )
 
 // earnings is the state of a customer's scope.
@@ -27,31 +26,10 @@ func (c *company) earn(ctx context.Context, tx holdfast.Tx, customer string, cen
 	return err
 }
 
-// reminded is the input of a reminder.
-type reminded struct {
-	Customer string `json:"customer"`
-}
-
-// reminder returns the workflow that reminds a customer, and reminds it again if a manager approves.
-func reminder() *run.Definition {
-	send := func(ctx context.Context, r reminded) (string, error) {
-		info, _ := run.Of(ctx)
-		return r.Customer, run.WriteTx(ctx, func(ctx context.Context, tx holdfast.Tx) error {
-			_, err := stream.Append(ctx, tx, "reminders-"+r.Customer, stream.Any, stream.Event{Name: info.Step, Correlation: info.Run})
-			return err
-		})
-	}
-	return run.Define("demo-remind", "1",
-		run.Task("remind", send, run.Transactional()),
-		run.Approval("again", `="Remind " + input.customer + " a second time?"`, run.Timeout(time.Hour), run.For("manager"), run.OnReject("end"), run.OnTimeout("end")),
-		run.Task("insist", send, run.Transactional()),
-	).Retention(time.Hour)
-}
-
-// remind starts a reminder, or decides its approval if nobody has.
-func (c *company) remind(ctx context.Context) error {
+// onboard starts an onboarding, or decides its approval if nobody has.
+func (c *company) onboard(ctx context.Context) error {
 	if c.now == 0 {
-		left, err := first(run.List(ctx, c.engine, run.Filter{Status: run.Waiting, Definition: "demo-remind@1"}))
+		left, err := first(run.List(ctx, c.engine, run.Filter{Status: run.Waiting, Definition: "demo-onboarding@1"}))
 		if err == nil && left.ID != "" { // a server before this one has started it
 			c.runs.start(left.ID, c.now)
 		}
@@ -60,16 +38,17 @@ func (c *company) remind(ctx context.Context) error {
 	case c.runs.id != "":
 		r, err := run.Get(ctx, c.engine, c.runs.id)
 		if r.Over() || errors.Is(err, holdfast.ErrNotFound) || c.now >= c.runs.at+forgetAfter {
-			c.runs.end(c.now, remindEvery)
+			c.runs.end(c.now, onboardEvery)
 		}
 		if err != nil || c.now < c.runs.at+patience {
 			return err
 		}
 		return c.decide(ctx, c.runs.id)
 	case c.now >= c.runs.next:
-		r, _, err := c.reminder.Start(ctx, c.engine, reminded{customers[c.runs.n%len(customers)]})
+		r, _, err := c.onboarding.Start(ctx, c.engine, newcomer{newcomers[c.runs.n%len(newcomers)]})
 		if err == nil {
 			c.runs.start(r.ID, c.now)
+			err = sendDocuments(ctx, c.engine, r.ID)
 		}
 		return err
 	}
@@ -111,7 +90,11 @@ func (c *company) scan(ctx context.Context) error {
 func (c *company) createScans(ctx context.Context) error {
 	w, err := batch.PutWallet(ctx, c.engine, scanWallet)
 	if err == nil && w.Balance < doneBefore*price {
-		_, err = batch.Credit(ctx, c.engine, scanWallet, 10*doneBefore*price, "payment "+uuid.NewString())
+		reference := "payment " + uuid.NewString()
+		for range 1 + rand.IntN(maxDeliveries) { // the queue of the bank
+			_, again := batch.Credit(ctx, c.engine, scanWallet, 10*doneBefore*price, reference)
+			err = errors.Join(err, again)
+		}
 	}
 	if err != nil {
 		return err

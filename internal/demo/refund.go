@@ -31,7 +31,6 @@ func scanKind() *batch.Kind[int, string] {
 
 // refunds cancels a batch halfway, from several callers at once, and audits its wallet.
 func (d *Demo) refunds(ctx context.Context) error {
-	d.printf("\n5. Refunds: a batch of %d scans at %d points each is cancelled halfway, by %d callers at once.\n\n", scans, price, cancels)
 	id, wallet := d.run+"-scans", d.run+"-points"
 	if _, err := batch.PutWallet(ctx, d.engine, wallet); err != nil {
 		return err
@@ -99,8 +98,7 @@ func (d *Demo) auditRefunds(ctx context.Context, id, wallet string) error {
 		}
 	}
 	d.total.observed.refunds = int(b.Refunded / price)
-	d.printf("  batch %s   %d succeeded, %d of them accepted, %d in flight; %s: charged %d, refunded %d, the wallet has %d of %d points\n", id,
-		doneBefore, b.Counts.Accepted, inFlight, b.Status, b.Charged, b.Refunded, w.Balance, scans*price)
+	d.tell("%d cancel a batch at once: %d items charged, %d kept, %d refunded", cancels, b.Charged/price, b.Counts.Accepted, d.total.recorded.refunds)
 	if w.Balance != scans*price-b.Counts.Accepted*price || b.Counts.Accepted != accepted {
 		d.total.mismatch(id, "the wallet's balance does not match the accepted items")
 	}
