@@ -67,13 +67,21 @@ var Rules = slices.Concat(
 		},
 		{
 			Pkg:  "internal/cli/...",
-			May:  join(core, capabilities, adapters, []string{root, "client", "wire", "httpapi", "web", "idem", "s3", "run/httpcall", "internal/demo", "internal/tlsfiles", "internal/telemetry"}),
+			May:  join(core, capabilities, adapters, []string{root, "client", "wire", "httpapi", "web", "idem", "s3", "run/httpcall", "internal/demo", "internal/starter", "internal/tlsfiles", "internal/telemetry"}),
 			Libs: anyLib,
 			Why:  "the command line combines all packages",
 		},
 		{
 			Pkg: "internal/demo", May: join(capabilities, []string{root, "fault", "internal/clock"}), Libs: plainLibs,
 			Why: "the demo shows all capabilities through the public API",
+		},
+		{
+			Pkg: "internal/starter", May: nil,
+			Why: "a starter project is files",
+		},
+		{
+			Pkg: "internal/starter/go", May: join(capabilities, []string{root, "fault", "sqlite", "holdfasttest"}), Libs: anyLib,
+			Why: "a starter project is a user's program: it uses the public API",
 		},
 		{
 			Pkg: "internal/tlsfiles", May: []string{"fault"},
@@ -241,12 +249,12 @@ var Confined = []Confinement{
 		Import: "net/http",
 		Only: []string{
 			"httpapi/...", "idem", "wire", "web", "client", "webhook", "internal/cli/...", "run/httpcall", "s3", "internal/telemetry",
-			"holdfasttest/...", "internal/storetest/...", "internal/pgtest/...", "examples/...",
+			"holdfasttest/...", "internal/storetest/...", "internal/pgtest/...", "internal/starter/go", "examples/...",
 		},
 		Why: "a program that embeds the engine chooses whether to serve HTTP",
 	},
 	{
-		Import: "database/sql", Only: []string{"sqlite", "internal/storetest/...", "holdfasttest", "examples/..."},
+		Import: "database/sql", Only: []string{"sqlite", "internal/storetest/...", "holdfasttest", "internal/starter/go", "examples/..."},
 		Why: "database/sql executed a statement on PostgreSQL twice without an error",
 	},
 	{

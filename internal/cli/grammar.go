@@ -16,6 +16,7 @@ const about = `Holdfast makes actions that must not happen twice safe under doub
 redelivery and crashes, on the database you already have.
 
   holdfast dev --demo                     start a server and watch a demo of races
+  holdfast init shop                      write a starter project in Go
   holdfast dev --listen 127.0.0.1:8080    start a server on ./holdfast.db
   holdfast migrate --print                print the SQL of the schema
   holdfast keys create --role admin       create the first API key for "holdfast serve"
@@ -33,6 +34,7 @@ type grammar struct {
 	LogLevel  string `enum:"debug,info,warn,error" default:"info" placeholder:"LEVEL" help:"Log level: debug, info, warn or error. Logs go to stderr."`
 	LogFormat string `enum:"text,json" default:"text" placeholder:"FORMAT" help:"Log format: text or json."`
 
+	Init    initCommand    `cmd:"" help:"Write a starter project."`
 	Dev     devCommand     `cmd:"" help:"Run a development server on loopback, without API keys."`
 	Serve   serveCommand   `cmd:"" help:"Run a server that requires API keys."`
 	Migrate migrateCommand `cmd:"" help:"Migrate the database schema to the version that this program uses."`
