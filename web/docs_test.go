@@ -125,7 +125,6 @@ func TestSearchFindsThePage(t *testing.T) {
 			"webhook signature":             "/docs/webhooks",
 			"delete personal data":          "/docs/how-to/delete-personal-data",
 			"how do I test my handlers":     "/docs/testing",
-			"threat model":                  "/docs/repository/SECURITY#threat-model",
 			"blockedStream":                 "/docs/runbooks/blockedStream",
 		} {
 			_, _, body := w.read("/docs/search?q=" + url.QueryEscape(query))
@@ -152,7 +151,7 @@ func TestTheDocumentationRefuses(t *testing.T) {
 		if status, _, body := w.read("/docs/" + url.PathEscape(script)); status != 404 || strings.Contains(body, "ran=1") {
 			t.Errorf("a page that does not exist: status %d: %s", status, body)
 		}
-		for from, to := range map[string]string{"/docs": "/docs/", "/docs/http.md": "/docs/http", "/docs/README.md": "/docs/", "/docs/runbooks": "/docs/runbooks/", "/docs/repository/SECURITY.md": "/docs/repository/SECURITY"} {
+		for from, to := range map[string]string{"/docs": "/docs/", "/docs/http.md": "/docs/http", "/docs/README.md": "/docs/", "/docs/runbooks": "/docs/runbooks/"} {
 			if status, h, _ := w.read(from); status != 301 || h.Get("Location") != to {
 				t.Errorf("%s: status %d to %q, want 301 to %s", from, status, h.Get("Location"), to)
 			}

@@ -116,8 +116,12 @@ var Rules = slices.Concat(
 			Why: "the dashboard is files; whatever it shows or does is a request to the API",
 		},
 		{
-			Pkg: "internal/docsite", May: []string{"internal/markdown"},
+			Pkg: "internal/docsite", May: []string{"internal/markdown", "docs"},
 			Why: "the documentation is files",
+		},
+		{
+			Pkg: "docs",
+			Why: "the pages are files",
 		},
 		{
 			Pkg: "internal/markdown",

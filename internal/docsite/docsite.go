@@ -1,14 +1,8 @@
 // Package docsite has the documentation for users as the program serves it: the pages as HTML, and a search.
-//
-// The pages are in the folder pages, compressed one by one. "go test ./internal/docstest -update" writes them.
 package docsite
 
 import (
-	"bytes"
-	"compress/gzip"
-	"embed"
 	"fmt"
-	"io"
 	"io/fs"
 	"maps"
 	"path"
@@ -16,18 +10,14 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/holdfast-go/holdfast/docs"
 	"github.com/holdfast-go/holdfast/internal/markdown"
 )
-
-//go:generate go test ../docstest -count=1 -run ^TestThePagesAreEmbedded$ -update
-
-//go:embed pages
-var packed embed.FS
 
 const (
 	// Root is the path that all pages are below.
 	Root = "/docs/"
-	// Repository has the files that are not served: sources, pictures, decisions and the changelog.
+	// Repository has the files that are not served: sources, pictures, decisions, and what is not below docs.
 	Repository = "https://github.com/holdfast-go/holdfast"
 
 	index = "docs/README.md"
@@ -58,33 +48,18 @@ type Group struct {
 
 // Load returns the documentation. It is read once.
 var Load = sync.OnceValues(func() (*Site, error) {
-	files, err := Files()
+	files := make(map[string][]byte)
+	err := fs.WalkDir(docs.Files, ".", func(name string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() {
+			files["docs/"+name], err = docs.Files.ReadFile(name)
+		}
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
 	return New(files)
 })
-
-// Files returns the embedded files by their names in the repository.
-func Files() (map[string][]byte, error) {
-	all := make(map[string][]byte)
-	err := fs.WalkDir(packed, "pages", func(name string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return err
-		}
-		content, err := packed.ReadFile(name)
-		if err != nil {
-			return err
-		}
-		z, err := gzip.NewReader(bytes.NewReader(content))
-		if err != nil {
-			return err
-		}
-		all[strings.TrimSuffix(strings.TrimPrefix(name, "pages/"), ".gz")], err = io.ReadAll(z)
-		return err
-	})
-	return all, err
-}
 
 // New renders files of the repository.
 func New(files map[string][]byte) (*Site, error) {
@@ -113,14 +88,9 @@ func New(files map[string][]byte) (*Site, error) {
 	return s, nil
 }
 
-// URL returns the path of a file: /docs/http for docs/http.md, /docs/ for docs/README.md, and /docs/repository/SECURITY for
-// SECURITY.md.
+// URL returns the path of a file: /docs/http for docs/http.md, and /docs/ for docs/README.md.
 func URL(name string) string {
-	below, ok := strings.CutPrefix(name, "docs/")
-	if !ok {
-		below = "repository/" + name
-	}
-	return Root + strings.TrimSuffix(strings.TrimSuffix(below, ".md"), "README")
+	return Root + strings.TrimSuffix(strings.TrimSuffix(strings.TrimPrefix(name, "docs/"), ".md"), "README")
 }
 
 // resolve returns the URL of a link from a page.
