@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/clock"
@@ -53,6 +54,11 @@ func (s *adapter) startFence(ctx context.Context) error {
 	})
 }
 
+// lookEvery is how often the generation is read. In between, the revision of the registry refuses the writes that have events.
+const lookEvery = 50 * time.Millisecond
+
+var begun = clock.Now().Add(-lookEvery)
+
 // look refuses a transaction, which has the write lock, if the database was restored from a backup since it was opened:
 // into the file, or as another file in its place. What is written to a file that was replaced is lost.
 func (s *adapter) look(ctx context.Context, tx *sql.Tx) error {
@@ -69,6 +75,10 @@ func (s *adapter) look(ctx context.Context, tx *sql.Tx) error {
 			return fault.New(fault.Unavailable, "cannot read the attributes of %s: %v", s.path, err).AsRetryable().Wrap(err)
 		}
 	}
+	at := clock.Since(begun)
+	if at-time.Duration(s.looked.Load()) < lookEvery {
+		return nil
+	}
 	c := &conn{store: s, tx: tx, joined: !s.owned}
 	rows, err := c.rows(context.WithoutCancel(ctx), &statement{text: generationText}, nil)
 	if err != nil {
@@ -84,6 +94,7 @@ func (s *adapter) look(ctx context.Context, tx *sql.Tx) error {
 	if err := rows.Err(); err != nil {
 		return s.fault(err)
 	}
+	s.looked.Store(int64(at))
 	return s.fence.Meet(generation)
 }
 

@@ -50,6 +50,7 @@ type adapter struct {
 	// opened is the file at path when it was opened; nil if it is not known.
 	opened os.FileInfo
 	path   string
+	looked atomic.Int64 // when the generation was read last, in ns since the process started
 
 	migrations fs.FS
 }

@@ -30,7 +30,7 @@ import (
 //   - on PostgreSQL, before it first uses a connection. The move ends all other connections of the database, and a look
 //     waits for it, so no connection outlives it unseen. Behind a pooler, whose connections to the server a node does not
 //     see, it looks once per second; until then, the registry's revision refuses its writes that have events.
-//   - on SQLite, in each writing transaction, and whether its path still leads to the file that it opened.
+//   - on SQLite, in a writing transaction, 20 times per second, and in each one whether its path still leads to the file that it opened.
 //
 // Rejected: a generation in each statement (every write would read one more row); new names of tables (the text of
 // every statement would depend on the generation); a jump by a fixed number (a second restore of the same backup would
