@@ -45,9 +45,10 @@ type Config struct {
 	// SweepEvery is the interval at which a running engine releases the leases that crashes left behind; the default is
 	// 10 seconds.
 	SweepEvery time.Duration
-	// HistoryRetention is the minimum retention of all histories: those of entities, scopes, reactions, runs and
-	// batches. 0 means unlimited; otherwise it must be at least an hour. The last event of each object that exists, and
-	// events that a reaction has not handled yet, are not deleted. The program's own streams are not affected.
+	// HistoryRetention is the minimum retention of all histories (those of entities, scopes, reactions, runs and batches), and of
+	// the effects of operations that have ended. 0 means unlimited; otherwise it must be at least an hour. The last event of each
+	// object that exists, and events that a reaction has not handled yet, are not deleted. The program's own streams are not
+	// affected.
 	HistoryRetention time.Duration
 	// Node is the name under which this node holds leases; the default is the host name plus a random suffix.
 	Node string

@@ -205,6 +205,7 @@ var polls = []poll{
 	{"claim_tokens.prune", `0, '', 100`, false},
 	{"sessions.prune", `0, '', 100`, false},
 	{"refusals.prune", `0, '', 3600000, 100`, false},
+	{"effects.prune", `0, '', '1', 3600000, 100`, false},
 	{"wake.list_due", `0, '', '[0]', '[["reaction", "r"], ["operation", "h:w:h"], ["step", "h"], ["keeping", ""], ["cleaning", ""], ["held reaction", ""], ["held stream", ""], ` +
 		`["held operation", ""], ["held step", ""], ["held item", ""], ["old run", ""], ["old scope", ""], ["old request", ""], ["old token", ""], ["old session", ""], ["old refusal", "3600000"]]', 2000`, true},
 }

@@ -127,6 +127,7 @@ var planned = []struct{ name, args string }{
 	{"nodes.list", `0, '', '', 100`},
 	{"nodes.list_minutes", `0, '', 3600000, 0, '', 100`},
 	{"refusals.prune", `0, '', 86400000, 100`},
+	{"effects.prune", `0, '', '1', 86400000, 100`},
 	{"idempotency.list_by_operation", `0, 'w', 'o', '', 100`},
 	{"audit.list", `0, 'w', 'f', '', '', '', 0, 0, 100`},
 	{"refusals.record", `0, '', '[{"i": "1", "w": "w", "s": "$entity/l/e1", "a": "s", "r": "", "b": "", "n": "", "q": "", "c": "", "o": "", "e": 0, "k": 1, "d": {}, "t": 0}]'`},

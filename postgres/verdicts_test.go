@@ -71,6 +71,7 @@ var apart = map[string]string{
 	"nodes.remove":                       "one row, of the node itself",
 	"nodes.prune":                        "it never waits, and deletes rows that are no longer changed",
 	"refusals.prune":                     "it deletes rows that are never changed",
+	"effects.prune":                      "it deletes rows of operations that have ended, which are never changed",
 	"streams.close_renew":                "it runs only during a long export; one row, as entities.renew",
 	"effects.record_late_calls":          "it only inserts",
 	"effects.acknowledge_contradictions": "no other statement reads or changes its rows",

@@ -78,6 +78,7 @@ var Wide = map[string]string{
 	"inbox.count_entries":          "metrics count over all workspaces on a shard",
 	"inbox.list_oldest_due":        "metrics have the oldest work of all workspaces on a shard",
 	"inbox.list_upcoming":          "for tests: work is found in indexes over all workspaces on a shard; that of one is returned",
+	"effects.prune":                "one janitor deletes the effects of ended operations of all workspaces on a shard",
 	"refusals.prune":               "one janitor deletes old refusals of all workspaces on a shard",
 	"idempotency.prune":            "one janitor deletes expired requests of all workspaces on a shard",
 	"refusals.record":              "refusals of several workspaces are recorded together",

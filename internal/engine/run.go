@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/clock"
+	"github.com/holdfast-go/holdfast/internal/effects"
 	"github.com/holdfast-go/holdfast/internal/idempotency"
 	"github.com/holdfast-go/holdfast/internal/lease"
 	"github.com/holdfast-go/holdfast/internal/reactions"
@@ -184,10 +185,11 @@ func (e *Engine) newJanitor(every time.Duration) *lease.Janitor {
 	return j
 }
 
-// RetainHistory sets the retention of histories. It is called before the engine runs.
+// RetainHistory sets the retention of histories, and of the effects of operations that have ended. It is called before the engine runs.
 func (e *Engine) RetainHistory(least time.Duration) {
 	pruner := &retention.Pruner{Retention: least}
 	e.Deletes("history", func(ctx context.Context) (int, bool, error) { return pruner.Sweep(ctx, e) })
+	e.Deletes("effects", func(ctx context.Context) (int, bool, error) { return effects.Prune(ctx, e, least) })
 }
 
 // Deletes adds a sweep that deletes a page of rows past their retention, and reports whether there may be more. Parts call

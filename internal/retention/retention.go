@@ -113,10 +113,6 @@ func (p *Pruner) from(shard int16) string {
 
 // before returns the first possible id of a moment.
 func before(t time.Time) string {
-	var id uuid.UUID
-	ms := uint64(t.UnixMilli())
-	for i := range 6 {
-		id[i] = byte(ms >> (40 - 8*i))
-	}
+	id := store.FirstID(t)
 	return hex.EncodeToString(id[:])
 }

@@ -22,6 +22,15 @@ type ID = uuid.UUID
 // NewID returns a new time-ordered id.
 func NewID() ID { return uuid.Must(uuid.NewV7()) }
 
+// FirstID returns the least id that can be made at a moment.
+func FirstID(at time.Time) (id ID) {
+	ms := uint64(at.UnixMilli())
+	for i := range 6 {
+		id[i] = byte(ms >> (40 - 8*i))
+	}
+	return id
+}
+
 // Lane selects the connections that serve a verb.
 type Lane uint8
 
