@@ -183,6 +183,9 @@ func (s *adapter) apply(ctx context.Context, tx pgx.Tx, o store.Options, known [
 		return done, err
 	}
 	pending, err := store.Pending(known, have)
+	if o.Restored && len(have) == 0 {
+		err = store.ErrNotRestored
+	}
 	if err != nil {
 		return done, err
 	}

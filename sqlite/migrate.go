@@ -97,6 +97,9 @@ func (s *adapter) apply(ctx context.Context, o store.Options, known []store.Migr
 		return done, err
 	}
 	pending, err := store.Pending(known, have)
+	if o.Restored && len(have) == 0 {
+		err = store.ErrNotRestored
+	}
 	if err != nil {
 		return done, err
 	}

@@ -36,6 +36,9 @@ func (d *Database) open(ctx context.Context, o store.Options, migrate bool) (*ad
 		return nil, store.Migrated{}, fault.New(fault.Validation, "Readers must not be negative, got %d", d.readers)
 	}
 	if s.owned {
+		if _, err := os.Stat(d.path); o.Restored && errors.Is(err, fs.ErrNotExist) {
+			return nil, store.Migrated{}, fault.New(fault.NotFound, "%s does not exist: restore the backup first. Nothing was changed", d.path)
+		}
 		if err := d.inspect(ctx, migrate); err != nil {
 			return nil, store.Migrated{}, err
 		}

@@ -39,7 +39,12 @@ func Example_embed() {
 	}
 	defer hf.Close()
 	var background sync.WaitGroup
-	background.Go(func() { _ = hf.Run(ctx) })
+	background.Go(func() {
+		defer stop()
+		if err := hf.Run(ctx); err != nil { // the database was restored from a backup: end, and be restarted
+			log.Print(err)
+		}
+	})
 	defer background.Wait()
 	defer stop()
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {

@@ -30,7 +30,12 @@ func main() {
 	}
 	defer hf.Close()
 	var background sync.WaitGroup
-	background.Go(func() { _ = hf.Run(ctx) }) // after-effects and recovery; later also the projection and the runs
+	background.Go(func() { // after-effects and recovery; later also the projection and the runs
+		defer stop()
+		if err := hf.Run(ctx); err != nil { // the database was restored from a backup: end, and be restarted
+			log.Print(err)
+		}
+	})
 	defer background.Wait()
 
 	server := http.Server{Addr: "127.0.0.1:8080", Handler: shop.routes(hf)}

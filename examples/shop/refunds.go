@@ -16,6 +16,9 @@ var refunds = run.Define("refund", "1", // the version
 
 // askRefund starts the run of a refund. The key makes sure that an order has at most one.
 func (s *Shop) askRefund(ctx context.Context, hf *holdfast.Engine, id string) error {
+	if _, err := s.orders.Get(ctx, hf, id); err != nil { // there is no such order
+		return err
+	}
 	_, _, err := refunds.Start(ctx, hf, map[string]string{"order": id}, run.Key("refund-"+id))
 	return err
 }

@@ -89,7 +89,7 @@ type serverFlags struct {
 	Listen            string         `default:"127.0.0.1:7070" placeholder:"ADDRESS" help:"Address to listen on; port 0 picks a free port. Default: 127.0.0.1:7070."`
 	ShutdownTimeout   time.Duration  `default:"30s" placeholder:"DURATION" help:"How long to drain requests in flight after SIGTERM or SIGINT. Default: 30s."`
 	JanitorEvery      time.Duration  `default:"10s" placeholder:"DURATION" help:"Interval at which the janitor releases expired leases. A lifecycle may set a longer interval. Default: 10s."`
-	JanitorStuckAfter time.Duration  `default:"5m" placeholder:"DURATION" help:"How long a claim lasts without renewal, unless the lifecycle or the caller sets another duration. Default: 5m."`
+	JanitorStuckAfter time.Duration  `default:"5m" placeholder:"DURATION" help:"How long a manual claim lasts, and how long an entity may be in a claim status without a claim, unless the lifecycle sets stuck_after. Default: 5m."`
 	JanitorModule     []string       `placeholder:"MODULE" sep:"," help:"Modules whose published lifecycles the standard janitor recovers, even if their configs do not set janitor: values of owning_module. Repeat the flag, or separate modules with commas."`
 	KeepRuns          time.Duration  `default:"720h" placeholder:"DURATION" help:"Retention of finished runs whose definition sets no retention; 0s keeps them forever. Default: 720h (30 days)."`
 	KeepRunKeys       time.Duration  `default:"0s" placeholder:"DURATION" help:"How long the keys of deleted runs are kept, so that a late retry does not start a run again; 0s keeps them forever. Default: 0s."`

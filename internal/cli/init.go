@@ -25,8 +25,12 @@ func (c *initCommand) Run(p *program) error {
 		return err
 	}
 	steps := nextSteps[c.Template]
-	if c.Template == "typescript" && c.Checkout == "" { // the package is not on npm yet
+	switch {
+	case c.Checkout != "":
+	case c.Template == "typescript": // the package is not on npm yet
 		steps = "npm install /path/to/a/checkout/of/holdfast/sdk/typescript\n  " + steps
+	case !starter.Released(build().Version):
+		steps = "go mod edit -replace github.com/holdfast-go/holdfast=/path/to/a/checkout/of/holdfast\n  " + steps
 	}
 	if c.Dir != "." {
 		steps = fmt.Sprintf("cd %q\n  %s", c.Dir, steps)

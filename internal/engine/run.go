@@ -47,6 +47,7 @@ func (e *Engine) Run(ctx context.Context) error {
 	go func() {
 		select {
 		case <-fence.Restored():
+			e.log.Error("the database was restored from a backup after this process opened it: end the process, and start it again")
 			stop()
 		case <-ctx.Done():
 		}

@@ -32,6 +32,9 @@ type Project struct {
 	Checkout string
 }
 
+// Released reports whether a version is that of a release.
+func Released(version string) bool { return release.MatchString(version) }
+
 var (
 	release = regexp.MustCompile(`^v\d+\.\d+\.\d+(-[a-z]+(\.\d+)*)?$`)
 	unnamed = regexp.MustCompile(`[^a-z0-9]+`)
@@ -93,7 +96,7 @@ func (p Project) values() ([]string, error) {
 		checkout = filepath.ToSlash(checkout)
 		require = "\nrequire " + module + " v0.0.0\n\nreplace " + module + " => " + strconv.Quote(checkout) + "\n"
 		client = "file:" + checkout + "/sdk/typescript"
-	case release.MatchString(p.Version):
+	case Released(p.Version):
 		require, client = "\nrequire "+module+" "+p.Version+"\n", p.Version[1:]
 	default:
 		client, note = "latest", notReleased

@@ -47,6 +47,9 @@ const GenerationSpan = 1 << 20
 // must stay below 2⁵³ after hundreds of restores.
 func RevisionJump(generation int64) int64 { return 4096 + generation%4096 }
 
+// ErrNotRestored is the refusal of a database without tables.
+var ErrNotRestored = fault.New(fault.NotFound, "the database has no tables of Holdfast: restore the backup first. Nothing was changed")
+
 // ErrClockBefore is the refusal of a clock that cannot be right.
 var ErrClockBefore = fault.New(fault.Validation, "the clock is before 2026, so that a restore could not be told from an earlier one: set the clock. Nothing was changed")
 
