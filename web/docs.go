@@ -42,6 +42,11 @@ func docsFile(content []byte, kind string) *file {
 	return &file{content: func() []byte { return content }, gzip: sync.OnceValue(func() []byte { return zipped(content) }), kind: kind, etag: etag(content), policy: docsPolicy}
 }
 
+// longestQuery is how many bytes of a query are searched for and shown.
+const longestQuery = 200
+
+var searching sync.Mutex
+
 // serveDocs serves the documentation.
 func serveDocs(w http.ResponseWriter, r *http.Request, dashboard map[string]*file) {
 	all, err := docs()
@@ -56,7 +61,13 @@ func serveDocs(w http.ResponseWriter, r *http.Request, dashboard map[string]*fil
 		f.send(w, r, http.StatusOK)
 	case name == docsite.Root+"search":
 		query := r.URL.Query().Get("q")
-		page := docsPage(dashboard, site, nil, "Search", query, found(site, query))
+		if len(query) > longestQuery {
+			query = strings.ToValidUTF8(query[:longestQuery], "")
+		}
+		searching.Lock() // searches need no key: they use one core at most
+		results := found(site, query)
+		searching.Unlock()
+		page := docsPage(dashboard, site, nil, "Search", query, results)
 		docsFile([]byte(page), kinds[".html"]).send(w, r, http.StatusOK)
 	case all[plain(name)] != nil:
 		http.Redirect(w, r, plain(name), http.StatusMovedPermanently)

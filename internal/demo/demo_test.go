@@ -116,8 +116,8 @@ func TestTheLogOfTheDemo(t *testing.T) {
 		log.Warn("lease expired", "workspace", Workspace)
 		log.With("workspace", Workspace).Warn("lease expired", "entity", "1")
 		log.Warn("lease expired", "workspace", "other")
-		log.Error("reaction blocked on a stream; unblock or reset the stream, or skip the event", "stream", abroad)
-		log.Error("reaction blocked on a stream; unblock or reset the stream, or skip the event", "stream", books)
+		log.Error("reaction blocked on a stream; unblock or reset the stream, or skip the event", "workspace", "default", "stream", abroad)
+		log.Error("reaction blocked on a stream; unblock or reset the stream, or skip the event", "workspace", "default", "stream", books)
 		log.WithGroup("g").Error("disk full")
 		return out.String()
 	}

@@ -6,15 +6,15 @@ import (
 	"slices"
 )
 
-// expected are the warnings and errors that the demo causes on purpose: a message, and an attribute that it has then.
+// expected are the warnings and errors that the demo causes on purpose: a message, and attributes that it has then.
 var expected = []struct {
 	message string
-	with    slog.Attr
+	with    map[string]string
 }{
-	{"lease expired", slog.String("workspace", Workspace)}, // of killed processes
-	{"operation is uncertain and waits for manual resolution", slog.String("workspace", Workspace)},
-	{"resumed operation did not succeed", slog.String("outcome", "uncertain")},
-	{"reaction blocked on a stream; unblock or reset the stream, or skip the event", slog.String("stream", abroad)},
+	{"lease expired", map[string]string{"workspace": Workspace}}, // of killed processes
+	{"operation is uncertain and waits for manual resolution", map[string]string{"workspace": Workspace}},
+	{"resumed operation did not succeed", map[string]string{"workspace": Workspace, "outcome": "uncertain"}},
+	{"reaction blocked on a stream; unblock or reset the stream, or skip the event", map[string]string{"workspace": "default", "stream": abroad}},
 }
 
 // Log returns a logger that drops what the demo causes on purpose, and what is neither a warning nor an error, unless
@@ -40,15 +40,21 @@ func (q quiet) Handle(ctx context.Context, r slog.Record) error {
 }
 
 func (q quiet) expects(r slog.Record) bool {
-	attrs := slices.Clone(q.attrs)
-	r.Attrs(func(a slog.Attr) bool {
-		attrs = append(attrs, a)
+	has := make(map[string]string)
+	note := func(a slog.Attr) bool {
+		has[a.Key] = a.Value.Resolve().String()
 		return true
-	})
+	}
+	for _, a := range q.attrs {
+		note(a)
+	}
+	r.Attrs(note)
 	for _, e := range expected {
-		if e.message == r.Message && slices.ContainsFunc(attrs, func(a slog.Attr) bool {
-			return a.Key == e.with.Key && a.Value.Resolve().String() == e.with.Value.String()
-		}) {
+		same := e.message == r.Message
+		for key, value := range e.with {
+			same = same && has[key] == value
+		}
+		if same {
 			return true
 		}
 	}

@@ -31,7 +31,12 @@ type Page struct {
 	Sections []markdown.Section
 	HTML     string
 	Raw      []byte // of a file that is no page
+
+	lower []lower // of each section
 }
+
+// lower is a section in lower case, for the search.
+type lower struct{ title, text string }
 
 // Site is the documentation.
 type Site struct {
@@ -82,6 +87,9 @@ func New(files map[string][]byte) (*Site, error) {
 			return nil, fmt.Errorf("%s: the page does not begin with a title", p.Name)
 		}
 		p.Title, p.Sections, p.HTML = doc.Sections[0].Title, doc.Sections, doc.HTML
+		for i := range p.Sections {
+			p.lower = append(p.lower, lower{strings.ToLower(p.Sections[i].Title), strings.ToLower(p.Sections[i].Text)})
+		}
 		s.Pages = append(s.Pages, p)
 	}
 	s.navigate()

@@ -24,7 +24,7 @@ type Result struct {
 const (
 	mostResults = 30
 	mostQuery   = 200 // bytes
-	mostTerms   = 10
+	mostTerms   = 5
 	excerpt     = 240 // characters
 )
 
@@ -36,7 +36,6 @@ var common = map[string]bool{"a": true, "an": true, "and": true, "are": true, "c
 
 // termsOf returns the different words of a query.
 func termsOf(query string) []string {
-	query = strings.ToValidUTF8(query[:min(len(query), mostQuery)], "")
 	all := word.FindAllString(strings.ToLower(query), -1)
 	terms := slices.DeleteFunc(slices.Clone(all), func(t string) bool { return common[t] })
 	if len(terms) == 0 {
@@ -50,6 +49,7 @@ func termsOf(query string) []string {
 // Search returns the sections that have the words of a query, the best first: those with most of the words, and of these
 // the ones that have them in the title of the page, then in their own title, then at the beginning of a line, then elsewhere.
 func (s *Site) Search(query string) []Result {
+	query = strings.ToValidUTF8(query[:min(len(query), mostQuery)], "")
 	terms := termsOf(query)
 	if len(terms) == 0 {
 		return nil
@@ -70,7 +70,7 @@ func (s *Site) Search(query string) []Result {
 			if i > 0 {
 				r.URL += "#" + r.Section.Anchor
 			}
-			if r.match(stems, phrase); r.found > 0 {
+			if r.match(&p.lower[i], stems, phrase); r.found > 0 {
 				results = append(results, r)
 			}
 		}
@@ -89,8 +89,8 @@ func (s *Site) Search(query string) []Result {
 }
 
 // match counts the words that the section has, and adds up what they are worth.
-func (r *Result) match(stems []string, phrase string) {
-	page, own, text := strings.ToLower(r.Page.Title), strings.ToLower(r.Section.Title), strings.ToLower(r.Section.Text)
+func (r *Result) match(in *lower, stems []string, phrase string) {
+	page, own, text := r.Page.lower[0].title, in.title, in.text
 	for _, t := range stems {
 		short := strings.TrimSuffix(t, "e") // upgrade: Upgrading
 		score := rank(text, t)*(4+min(strings.Count(text, t), 8))/4 + 12*rank(own, short)

@@ -36,6 +36,8 @@ type Project struct {
 func Released(version string) bool { return release.MatchString(version) }
 
 var (
+	// device matches the names that no file has on Windows, and therefore no element of the path of a module.
+	device  = regexp.MustCompile(`^(con|prn|aux|nul|com[0-9]|lpt[0-9])$`)
 	release = regexp.MustCompile(`^v\d+\.\d+\.\d+(-[a-z]+(\.\d+)*)?$`)
 	unnamed = regexp.MustCompile(`[^a-z0-9]+`)
 )
@@ -63,6 +65,7 @@ func (p Project) Write() (err error) {
 	if err != nil {
 		return err
 	}
+	present = slices.DeleteFunc(present, func(e os.DirEntry) bool { return e.Name() == ".git" })
 	if len(present) > 0 {
 		return fmt.Errorf("the folder %s is not empty (it has %s): choose another one", p.Dir, present[0].Name())
 	}
@@ -83,6 +86,9 @@ func (p Project) values() ([]string, error) {
 		return nil, err
 	}
 	name := cmp.Or(strings.Trim(unnamed.ReplaceAllString(strings.ToLower(filepath.Base(dir)), "-"), "-"), "app")
+	if device.MatchString(name) {
+		name += "-app"
+	}
 	var require, client, note string
 	switch {
 	case p.Checkout != "":

@@ -137,11 +137,11 @@ func TestTheTypeScriptProject(t *testing.T) {
 func TestVersions(t *testing.T) {
 	here := checkout(t)
 	for _, x := range []struct{ version, checkout, mod, client string }{
-		{"v0.1.0", "", "module my-shop\n\ngo 1.26.0\n\nrequire github.com/holdfast-go/holdfast v0.1.0\n", "0.1.0"},
-		{"v1.2.3-rc.1", "", "module my-shop\n\ngo 1.26.0\n\nrequire github.com/holdfast-go/holdfast v1.2.3-rc.1\n", "1.2.3-rc.1"},
-		{"(devel)", "", "module my-shop\n\ngo 1.26.0\n", "latest"},
-		{"v0.0.0-20261101120000-abcdef012345+dirty", "", "module my-shop\n\ngo 1.26.0\n", "latest"},
-		{"v0.1.0", here, "module my-shop\n\ngo 1.26.0\n\nrequire github.com/holdfast-go/holdfast v0.0.0\n\nreplace github.com/holdfast-go/holdfast => \"" + here + "\"\n", "file:" + here + "/sdk/typescript"},
+		{"v0.1.0", "", "module example.com/my-shop\n\ngo 1.26.0\n\nrequire github.com/holdfast-go/holdfast v0.1.0\n", "0.1.0"},
+		{"v1.2.3-rc.1", "", "module example.com/my-shop\n\ngo 1.26.0\n\nrequire github.com/holdfast-go/holdfast v1.2.3-rc.1\n", "1.2.3-rc.1"},
+		{"(devel)", "", "module example.com/my-shop\n\ngo 1.26.0\n", "latest"},
+		{"v0.0.0-20261101120000-abcdef012345+dirty", "", "module example.com/my-shop\n\ngo 1.26.0\n", "latest"},
+		{"v0.1.0", here, "module example.com/my-shop\n\ngo 1.26.0\n\nrequire github.com/holdfast-go/holdfast v0.0.0\n\nreplace github.com/holdfast-go/holdfast => \"" + here + "\"\n", "file:" + here + "/sdk/typescript"},
 	} {
 		p := starter.Project{Template: "go", Version: x.version, Checkout: x.checkout}
 		if got := read(t, written(t, p), "go.mod"); got != x.mod {
@@ -161,6 +161,22 @@ func TestVersions(t *testing.T) {
 	}
 	if mod := read(t, here, "go.mod"); !strings.Contains(mod, "\ngo 1.26.0\n") {
 		t.Error("the projects must have the version of Go that go.mod of the repository has")
+	}
+}
+
+// A folder may have the name of a package of Go or of a device of Windows, and may be a repository without files.
+func TestNamesOfProjects(t *testing.T) {
+	for folder, want := range map[string]string{"log": "example.com/log", "Go": "example.com/go", "con": "example.com/con-app", "my shop": "example.com/my-shop"} {
+		dir := filepath.Join(t.TempDir(), folder)
+		if err := os.MkdirAll(filepath.Join(dir, ".git"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := (starter.Project{Template: "go", Dir: dir}).Write(); err != nil {
+			t.Fatal(err)
+		}
+		if got := read(t, dir, "go.mod"); !strings.HasPrefix(got, "module "+want+"\n") {
+			t.Errorf("in folder %s, go.mod is %q, want module %s", folder, got, want)
+		}
 	}
 }
 
