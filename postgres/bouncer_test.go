@@ -7,8 +7,12 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/entities"
 	"github.com/holdfast-go/holdfast/internal/pgtest"
@@ -155,6 +159,34 @@ func TestAForgottenPoolerIsNamedInTheError(t *testing.T) {
 			t.Errorf("error lacks %q: %v (%v)", hint, err, errors.Unwrap(err))
 		}
 	}
+}
+
+// TestAServerThatIsDownBehindAPooler verifies that a pooler without its server is an outage and not a mistake in the URL:
+// PgBouncer has the same SQLSTATE for both.
+func TestAServerThatIsDownBehindAPooler(t *testing.T) {
+	t.Parallel()
+	testlevel.Long(t)
+	server := cluster(t)
+	through, stop, err := pgtest.Bouncer(t.Context(), server.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(stop)
+	through = as(t, through, "", "", "target_session_attrs=read-write") // a query in each new connection
+	hf := openEngine(t, postgres.URL(through, postgres.Pooled()))
+	if err := server.Stop("fast"); err != nil {
+		t.Fatal(err)
+	}
+	testkit.Eventually(t, "the pooler refuses connections", func() bool { // the first one waits
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err := pgx.Connect(ctx, through)
+		return err != nil && strings.Contains(err.Error(), "08P01")
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	_, err = holdfast.Collect(stream.Read(ctx, hf, "s", 0))
+	testkit.WantCode(t, err, fault.Unavailable)
 }
 
 // TestAnotherIsolationIsRefusedBehindAPooler verifies that behind a pooler, where the role has the

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -55,15 +56,22 @@ func isNetwork(err error) bool {
 		errors.Is(err, net.ErrClosed) || isEOF(err) || errors.Is(err, pgconn.ErrConnClosed)
 }
 
-// mapConnect maps the error with which a server, or a pooler before it, refuses a connection.
+// mapConnect maps the error with which a server, or a pooler before it, refuses a connection. PgBouncer has one SQLSTATE for
+// all its refusals, also for a server that is down; only the message tells them apart.
 func mapConnect(pg *pgconn.PgError, err error) error {
-	switch pg.Code {
-	case "08P01":
+	switch {
+	case pg.Code == "08P01" && strings.Contains(pg.Message, "startup parameter"):
 		return fault.New(fault.Validation, "the connection was refused (%s): behind PgBouncer in transaction mode, use postgres.Pooled(), or add default_query_exec_mode=cache_describe to the URL", pg.Message).Wrap(err)
-	case "42704", "22023":
+	case pg.Code == "08P01" && strings.Contains(pg.Message, "authentication failed"):
+		return refusedLogin(err)
+	case pg.Code == "42704", pg.Code == "22023":
 		return fault.New(fault.Validation, "the server refused a parameter of the URL (%s): correct or remove it", pg.Message).Wrap(err)
 	}
 	return mapState(pg, err)
+}
+
+func refusedLogin(err error) error {
+	return fault.New(fault.DatabaseDenied, "the database refused the login: check the user and the password in the URL").Wrap(err)
 }
 
 func mapState(pg *pgconn.PgError, err error) error {
@@ -97,9 +105,9 @@ func mapState(pg *pgconn.PgError, err error) error {
 func mapClass(pg *pgconn.PgError, err error) error {
 	switch pg.Code[:min(2, len(pg.Code))] {
 	case "08":
-		return fault.New(fault.Unavailable, "the connection to the database failed: try again").AsRetryable().Wrap(err)
+		return fault.New(fault.Unavailable, "the connection to the database failed (%s): try again", pg.Message).AsRetryable().Wrap(err)
 	case "28":
-		return fault.New(fault.DatabaseDenied, "the database refused the login: check the user and the password in the URL").Wrap(err)
+		return refusedLogin(err)
 	case "53":
 		return fault.New(fault.Unavailable, "the database server has run out of a resource (%s): raise its limit, or try again later", pg.Message).Wrap(err)
 	case "58":

@@ -75,6 +75,25 @@ func TestEverySQLStateHasItsMeaning(t *testing.T) {
 	}
 }
 
+// TestRefusalsOfAPooler verifies the meaning of the refusals of PgBouncer, which have one SQLSTATE.
+func TestRefusalsOfAPooler(t *testing.T) {
+	t.Parallel()
+	for message, want := range map[string]fault.Code{
+		"unsupported startup parameter: statement_timeout":                    fault.Validation,
+		"unsupported startup parameter in options: jit":                       fault.Validation,
+		"SASL authentication failed":                                          fault.DatabaseDenied,
+		"password authentication failed":                                      fault.DatabaseDenied,
+		"server login has been failing, try again later (server_login_retry)": fault.Unavailable,
+		"query_wait_timeout":                                                  fault.Unavailable,
+		"no more connections allowed (max_client_conn)":                       fault.Unavailable,
+	} {
+		refused := &pgconn.PgError{Severity: "FATAL", SeverityUnlocalized: "FATAL", Code: "08P01", Message: message}
+		if err := mapConnect(refused, refused); fault.CodeOf(err) != want || fault.IsRetryable(err) != (want == fault.Unavailable) {
+			t.Errorf("%s: got %v, want %s", message, err, want)
+		}
+	}
+}
+
 // TestErrorsWithoutAStateKeepTheirMeaning verifies that errors without a SQLSTATE are unchanged.
 func TestErrorsWithoutAStateKeepTheirMeaning(t *testing.T) {
 	t.Parallel()
