@@ -64,7 +64,7 @@ func locateBouncer() (string, bool) {
 }
 
 func startBouncer(ctx context.Context, program string, target *pgx.ConnConfig) (string, func(), error) {
-	port, err := freePort()
+	port, err := FreePort()
 	if err != nil {
 		return "", nil, err
 	}

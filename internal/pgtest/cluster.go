@@ -133,7 +133,7 @@ func (c *Cluster) configure(lines []string) error {
 }
 
 func (c *Cluster) takePort() error {
-	port, err := freePort()
+	port, err := FreePort()
 	if err != nil {
 		return err
 	}

@@ -47,7 +47,8 @@ func credentialOf(u *user.User) (*syscall.Credential, error) {
 }
 
 // unprivileged makes the command run as [account], in a session of its own and without the PG
-// variables of our environment, which would affect the server.
+// variables of our environment, which would affect the server. Nor does it get our home folder: a
+// standby looks there for certificates, and could not enter it.
 func unprivileged(cmd *exec.Cmd) *exec.Cmd {
 	who, err := account()
 	if err != nil {
@@ -56,7 +57,7 @@ func unprivileged(cmd *exec.Cmd) *exec.Cmd {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Credential: who}
 	cmd.Dir = "/"
 	for _, pair := range os.Environ() {
-		if !strings.HasPrefix(pair, "PG") {
+		if !strings.HasPrefix(pair, "PG") && !strings.HasPrefix(pair, "HOME=") {
 			cmd.Env = append(cmd.Env, pair)
 		}
 	}

@@ -43,9 +43,9 @@ func await(ctx context.Context, k *supervisor, responds func(context.Context) er
 	}
 }
 
-// freePort picks below the ephemeral ports of outgoing connections: another process could take one
-// of those while a test has the server stopped.
-func freePort() (int, error) {
+// FreePort returns a free port of this machine. It picks below the ephemeral ports of outgoing
+// connections: another process could take one of those while a test has the server stopped.
+func FreePort() (int, error) {
 	var last error
 	for range 100 {
 		port := 15000 + rand.IntN(17000)
