@@ -19,8 +19,8 @@ const (
 	MaxExpression = 4096 // characters of an expression
 	maxNodes      = 1000 // nodes of an expression
 	// budget limits the work of an expression, in units of about a tenth of a microsecond. An
-	// operation costs one, and so does each 128 bytes of a string. An iteration of a loop costs one,
-	// plus one per eight nodes of its predicate. For matches see [pattern.matches].
+	// operation costs one, and so does each 128 bytes of a string, and eight nodes. An iteration of a loop
+	// costs one, plus one per eight nodes of its predicate. For matches see [pattern.matches].
 	budget = 250_000
 	// maxText limits the strings that an expression may create, and its result, in bytes.
 	maxText = strictjson.MaxBytes
@@ -48,7 +48,8 @@ type Env struct {
 // soon, and at the same point on every node.
 type Expr struct {
 	eval     evaluator
-	locals   int             // the number of variables that it declares
+	size     int             // number of nodes
+	locals   int             // the length of frame.locals
 	mentions map[string]bool // the steps that it refers to
 	all      bool            // it may refer to any step
 }
@@ -94,7 +95,7 @@ func compile(text string) (e *Expr, err error) {
 		return nil, refuse("the expression contains invalid UTF-8 or a NUL character: remove it")
 	}
 	p, t := parse(text)
-	return &Expr{eval: t.eval, locals: p.slots, mentions: p.mentions, all: p.whole > 0}, nil
+	return &Expr{eval: t.eval, size: t.size, locals: p.slots, mentions: p.mentions, all: p.whole > 0}, nil
 }
 
 // variables are the variables of expressions.
@@ -126,9 +127,10 @@ func (e *Expr) True(env Env) (bool, error) {
 	return yes, nil
 }
 
-// value evaluates an expression in a scope.
+// value evaluates an expression in a scope. It pays for the nodes that pay nothing themselves, as a loop does for each item.
 func (e *Expr) value(sc *scope) (v any, err error) {
 	defer catchPanic(&err)
+	sc.meter.pay(e.size / 8)
 	return e.eval(&frame{scope: sc, locals: make([]any, e.locals)}), nil
 }
 

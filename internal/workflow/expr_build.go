@@ -18,7 +18,7 @@ type evaluator func(f *frame) any
 // frame is the state of one evaluation.
 type frame struct {
 	*scope
-	locals []any // the values of let
+	locals []any // the values of let, and of operands that are used twice
 	item   any   // the current item of a loop
 	index  int   // the index of item
 }
@@ -36,7 +36,7 @@ func (f *frame) yes(p evaluator) bool {
 
 // binary builds an operator with two operands.
 func (p *parser) binary(op lexer.Token, left, right term) term {
-	t := p.binaryType(op, left, right)
+	t := p.binaryType(op, left.typ, right.typ)
 	switch op.Value {
 	case "??":
 		return p.make(op.Location, t, func(f *frame) any {
@@ -51,7 +51,7 @@ func (p *parser) binary(op lexer.Token, left, right term) term {
 		if right.text == nil { // its size adds to the cost
 			panic(refuse("matches requires a literal pattern: put it in quotes"))
 		}
-		return p.operation(op.Location, t, newPattern(*right.text).matches, left)
+		return p.operation(op.Location, t, p.pattern(op.Location, *right.text).matches, left)
 	}
 	return p.operation(op.Location, t, operators[op.Value], left, right)
 }

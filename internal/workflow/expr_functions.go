@@ -6,6 +6,8 @@ import (
 	"regexp/syntax"
 	"strings"
 
+	"github.com/expr-lang/expr/file"
+
 	"github.com/holdfast-go/holdfast/internal/configdoc"
 )
 
@@ -94,16 +96,44 @@ type pattern struct {
 // maxPattern limits the instructions of a pattern.
 const maxPattern = 1000
 
-func newPattern(text string) *pattern {
+// pattern compiles a pattern. Simplify and Compile write out repetitions, so a pattern that is too large is refused before them.
+func (p *parser) pattern(at file.Location, text string) *pattern {
 	parsed, err := syntax.Parse(text, syntax.Perl)
 	if err != nil {
-		panic(refuse("%s is not a valid pattern: correct it", configdoc.Show(text)).Wrap(err))
+		p.fail(at, "%v", err)
 	}
-	prog, err := syntax.Compile(parsed.Simplify())
-	if err != nil || len(prog.Inst) > maxPattern {
-		panic(refuse("pattern %s is too large: make it smaller", configdoc.Show(text)).Wrap(err))
+	if instructions(parsed) <= maxPattern {
+		prog, err := syntax.Compile(parsed.Simplify())
+		if err == nil && len(prog.Inst) <= maxPattern {
+			return &pattern{re: regexp.MustCompile(text), size: len(prog.Inst)}
+		}
 	}
-	return &pattern{re: regexp.MustCompile(text), size: len(prog.Inst)}
+	panic(refuse("pattern %s is too large: make it smaller", configdoc.Show(text)))
+}
+
+// instructions estimates the number of instructions of a pattern. The result is at most maxPattern+1.
+func instructions(re *syntax.Regexp) int {
+	n := len(re.Rune)
+	for _, sub := range re.Sub {
+		n += instructions(sub)
+	}
+	switch re.Op {
+	case syntax.OpCapture:
+		n += 2
+	case syntax.OpStar, syntax.OpPlus, syntax.OpQuest:
+		n++
+	case syntax.OpAlternate:
+		n += len(re.Sub) - 1
+	case syntax.OpRepeat:
+		copies, branches := re.Max, re.Max-re.Min
+		if re.Max < 0 {
+			copies, branches = max(re.Min, 1), 1
+		}
+		n = n*copies + branches
+	case syntax.OpCharClass:
+		n = 1 // it matches one of the runes
+	}
+	return min(max(n, 1), maxPattern+1)
 }
 
 // matches pays in advance: every instruction may see every byte of the text.

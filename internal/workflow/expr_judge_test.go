@@ -66,24 +66,25 @@ func TestParserAgreesWithExprLang(t *testing.T) {
 
 // sizeOf returns the number of nodes of a tree that are evaluated. It determines what a loop costs.
 func sizeOf(n ast.Node) int {
-	var c counter
-	ast.Walk(&n, &c)
-	return int(c)
+	c := counter{}
+	ast.Walk(&n, c)
+	return len(c)
 }
 
-type counter int
+// counter holds the nodes. An operand that expr-lang evaluates twice is one node.
+type counter map[ast.Node]bool
 
 // Visit implements [ast.Visitor].
-func (c *counter) Visit(n *ast.Node) {
+func (c counter) Visit(n *ast.Node) {
 	switch n := (*n).(type) {
 	case *ast.PredicateNode, *ast.PairNode:
+		return
 	case *ast.BinaryNode:
-		if *c++; n.Operator == "matches" { // the pattern is not evaluated
-			*c--
+		if n.Operator == "matches" { // the pattern is not evaluated
+			delete(c, n.Right)
 		}
-	default:
-		*c++
 	}
+	c[*n] = true
 }
 
 // judgeConfig returns our variables and functions for expr-lang.

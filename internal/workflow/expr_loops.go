@@ -65,6 +65,9 @@ func (p *parser) loopCall(name lexer.Token, args []term) term {
 		}
 		predicate := p.predicate(name.Value, item)
 		each, result, args = predicate.eval, predicate.typ, append(args, predicate)
+		if name.Value == "sum" {
+			result.of = nil // as in expr-lang
+		}
 		cost += predicate.size / 8
 		p.accept(",")
 	}

@@ -22,7 +22,7 @@ type parser struct {
 	nodes  int           // number of nodes built so far
 
 	locals   map[string]local // the names of let that are in scope
-	slots    int              // the number of variables declared so far
+	slots    int              // the length of frame.locals
 	loop     *loopScope       // of the predicate that is being parsed; nil for none
 	mentions map[string]bool  // the steps that the expression refers to
 	whole    int              // how often it refers to all steps
@@ -219,14 +219,30 @@ func (p *parser) expression(precedence int) term {
 
 // comparison parses a < b < c as a < b and b < c.
 func (p *parser) comparison(left term, op lexer.Token) term {
-	right := p.expression(precedences[op.Value] + 1)
+	right, again := p.compared(op)
 	all := p.binary(op, left, right)
 	for p.is("<", ">", "<=", ">=") {
-		op, left = p.next(), right
-		right = p.expression(precedences[op.Value] + 1)
+		op, left = p.next(), again
+		right, again = p.compared(op)
 		all = p.logic(op.Location, all, p.binary(op, left, right), true)
 	}
 	return all
+}
+
+// compared parses the right operand of a comparison. If another comparison follows, again is the value of the operand, which is
+// evaluated only once.
+func (p *parser) compared(op lexer.Token) (right, again term) {
+	right = p.expression(precedences[op.Value] + 1)
+	if !p.is("<", ">", "<=", ">=") {
+		return right, term{}
+	}
+	slot, eval := p.slots, right.eval
+	p.slots++
+	right.eval = func(f *frame) any {
+		f.locals[slot] = eval(f)
+		return f.locals[slot]
+	}
+	return right, term{typ: right.typ, at: right.at, eval: func(f *frame) any { return f.locals[slot] }}
 }
 
 // let parses a declaration after its keyword, and the expression in which it is in scope.
@@ -272,7 +288,8 @@ func (p *parser) block() term {
 func (p *parser) choice(t term) term {
 	for p.accept("?") {
 		if p.accept(":") {
-			t = p.conditional(t, t, p.expression(0))
+			yes := term{typ: t.typ, eval: func(*frame) any { return true }} // t is not evaluated again
+			t = p.conditional(t, yes, p.expression(0))
 			continue
 		}
 		then := p.expression(0)

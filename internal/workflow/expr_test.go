@@ -189,6 +189,42 @@ func TestCompileRefuses(t *testing.T) {
 	}
 }
 
+// TestLargePatternIsNotCompiled verifies that a pattern is refused for its size before its repetitions are written out.
+func TestLargePatternIsNotCompiled(t *testing.T) {
+	var err error
+	allocs := testing.AllocsPerRun(1, func() {
+		_, err = compile("input.text matches '" + strings.Repeat("x{999}", 600) + "'")
+	})
+	if err == nil || !strings.Contains(err.Error(), "too large") || allocs > 3000 {
+		t.Errorf("got error %v after %v allocations, want at most 3000", err, allocs)
+	}
+}
+
+// TestUnits verifies what expressions cost, with operands that appear in two operations but are evaluated once.
+func TestUnits(t *testing.T) {
+	choice, chain := "true", "1"
+	for range 60 {
+		choice, chain = "("+choice+" ?: false)", "(0 < "+chain+" < 9 ? 1 : 2)"
+	}
+	for text, want := range map[string]int{
+		"input.a + 1":                          2,
+		choice:                                 60 + 121/8,
+		chain:                                  60*5 + 481/8,
+		"filter(1..3, " + choice + ")":         5 + 3*(60+1+1+121/8) + 124/8,
+		"nil" + strings.Repeat(" ?? nil", 400): 801 / 8,
+		"let a = input.a; 0 < a + 1 < 3 < a ?: true": 10 + 17/8,
+	} {
+		e, err := compile(text)
+		if err != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+		sc := newScope(seen)
+		if _, err := e.value(sc); err != nil || budget-sc.meter.left != want {
+			t.Errorf("%.60s costs %d units, want %d: error %v", text, budget-sc.meter.left, want, err)
+		}
+	}
+}
+
 // TestEvalRefuses verifies that an expression that cannot be evaluated returns an error instead of a value.
 func TestEvalRefuses(t *testing.T) {
 	for text, want := range map[string]string{
@@ -242,6 +278,8 @@ func TestEvalRefuses(t *testing.T) {
 		"split(input.a, ',')":             "a string",
 		"{(input.list): 1}":               "member name",
 		"{a: 1, A: 2}":                    "case",
+
+		"findIndex(input.huge | sum(1..3), abs(#.n))": "a list",
 	} {
 		e, err := Compile(text)
 		if err != nil {

@@ -1,8 +1,6 @@
 package workflow
 
 import (
-	"regexp"
-
 	"github.com/expr-lang/expr/file"
 	"github.com/expr-lang/expr/parser/lexer"
 )
@@ -127,8 +125,7 @@ func (p *parser) unaryType(op lexer.Token, t typ) typ {
 }
 
 // binaryType returns the type of the result of an operator.
-func (p *parser) binaryType(op lexer.Token, left, right term) typ {
-	l, r := left.typ, right.typ
+func (p *parser) binaryType(op lexer.Token, l, r typ) typ {
 	known := l.kind != 0 && r.kind != 0
 	fits, result := true, typ{kind: boolKind}
 	switch op.Value {
@@ -161,11 +158,6 @@ func (p *parser) binaryType(op lexer.Token, left, right term) typ {
 		}
 	case "matches", "contains", "startsWith", "endsWith":
 		fits = both(l, r, stringKind)
-		if op.Value == "matches" && right.text != nil {
-			if _, err := regexp.Compile(*right.text); err != nil {
-				p.fail(op.Location, "%v", err)
-			}
-		}
 	case "??":
 		if result = either(l, r); l.kind == listKind && r.kind == listKind {
 			result = l
