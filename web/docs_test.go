@@ -116,7 +116,7 @@ func TestSearchFindsThePage(t *testing.T) {
 			"batches":                       "/docs/batches",
 			"CLAIM_FAILED":                  "/docs/errors",
 			"outcome_unknown":               "/docs/errors",
-			"pgbouncer":                     "/docs/postgresql#pgbouncer-in-transaction-mode",
+			"pgbouncer":                     "/docs/operating#pgbouncer",
 			"Postgres":                      "/docs/postgresql",
 			"--no-dashboard":                "/docs/configuration",
 			"holdfast keys rotate":          "/docs/cli#commands",

@@ -5,10 +5,12 @@ DELETE FROM holdfast_effect AS x
  WHERE x.shard = :shard AND (:workspace = '' OR x.workspace = :workspace)
    AND (x.workspace, x.operation, x.name, x.ordinal) IN (
        WITH RECURSIVE w(workspace) AS (
-            SELECT min(e.workspace) FROM holdfast_effect AS e WHERE e.shard = :shard AND (:workspace = '' OR e.workspace = :workspace)
+            SELECT ''
              UNION ALL
-            SELECT (SELECT min(e.workspace) FROM holdfast_effect AS e
-                     WHERE e.shard = :shard AND (:workspace = '' OR e.workspace = :workspace) AND e.workspace > w.workspace)
+            SELECT (SELECT e.workspace FROM holdfast_effect AS e
+                     WHERE e.shard = :shard AND e.workspace > w.workspace
+                     ORDER BY e.workspace
+                     LIMIT 1)
               FROM w WHERE w.workspace IS NOT NULL)
        SELECT e.workspace, e.operation, e.name, e.ordinal
          FROM w CROSS JOIN holdfast_effect AS e
