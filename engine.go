@@ -97,7 +97,8 @@ func Open(ctx context.Context, db Database, c Config, parts ...Part) (*Engine, e
 func (e *Engine) Close() error { return engine.Of(e).Close() }
 
 // Run runs the background work: it releases the leases that crashes left behind, handles events of reactions, and
-// listens for wake-ups from other nodes. It returns after ctx ends and all background loops have stopped. Any number
+// listens for wake-ups from other nodes. It returns after ctx ends and all background loops have stopped, or with
+// [ErrDatabaseRestored] when it notices that the database was restored from a backup: the program must then end. Any number
 // of nodes may run concurrently. A program that only makes calls need not call Run, as long as another node runs. If
 // no node serves the due work of an engine on which Run was never called, the engine logs one warning. If the engine is already running, the error is [ErrConflict].
 func (e *Engine) Run(ctx context.Context) error { return engine.Of(e).Run(ctx) }

@@ -6,10 +6,12 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"testing"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/batch"
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/engine"
@@ -176,6 +178,35 @@ func TestRestored(t *testing.T) {
 		if r, err := check.Run(ctx, engine.Of(open())); err != nil || len(r.Violations) > 0 {
 			t.Errorf("check after the second restore: %v, %v", r.Violations, err)
 		}
+	})
+}
+
+// TestRestoredWithoutEvents verifies that an engine that was open is also refused writes that have no events, so that the revision of the
+// registry does not refuse them, although it does not run and makes no other calls. On PostgreSQL, not one is accepted.
+func TestRestoredWithoutEvents(t *testing.T) {
+	onOwnDatabases(t, func(t *testing.T, db holdfast.Database) {
+		old, err := holdfast.Open(t.Context(), db, holdfast.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer old.Close()
+		write := func() error {
+			_, err := batch.PutWallet(t.Context(), old, "w")
+			return err
+		}
+		if err := write(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := holdfast.MigrateRestored(t.Context(), db, holdfast.Migration{}); err != nil {
+			t.Fatal(err)
+		}
+		testkit.Eventually(t, "the engine is refused", func() bool {
+			err := write()
+			if err == nil && strings.HasSuffix(t.Name(), "/postgres") {
+				t.Fatal("a write was accepted")
+			}
+			return errors.Is(err, holdfast.ErrDatabaseRestored)
+		})
 	})
 }
 

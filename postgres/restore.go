@@ -160,13 +160,14 @@ func (s *adapter) endAll(ctx context.Context, tx pgx.Tx) (ended int, err error) 
 
 // newGeneration moves the database to a new generation. No other connection can write: the tables are locked.
 func (s *adapter) newGeneration(ctx context.Context, tx pgx.Tx) (generation int64, err error) {
-	if clock.Now().Unix() < store.GenerationsBegin {
-		return 0, store.ErrClockBefore
-	}
+	var after bool
 	err = tx.QueryRow(ctx, fill(`INSERT INTO {schema}.restore (generation, restored_at)
 		SELECT greatest(pg_catalog.date_part('epoch', n.now)::bigint - $1, coalesce((SELECT pg_catalog.max(r.generation) FROM {schema}.restore r), 0) + 1), n.now
 		  FROM (SELECT pg_catalog.clock_timestamp() + (SELECT c.shift FROM {schema}.clock c) AS now) AS n
-		RETURNING generation`, s.schema, ""), store.GenerationsBegin).Scan(&generation)
+		RETURNING generation, pg_catalog.date_part('epoch', restored_at)::bigint > $1`, s.schema, ""), store.GenerationsBegin).Scan(&generation, &after)
+	if err == nil && !after { // by the clock of the server
+		err = store.ErrClockBefore
+	}
 	if err != nil {
 		return 0, err
 	}

@@ -17,19 +17,9 @@ import (
 	"github.com/holdfast-go/holdfast/stream"
 )
 
-func ownDatabase(t *testing.T) string {
-	t.Helper()
-	url, drop, err := pgtest.Database(t.Context(), pgtest.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(drop)
-	return url
-}
-
 // TestARestoreNeedsToEndConnections verifies that a role that may not end the connections of others is told so, and that the generation stays.
 func TestARestoreNeedsToEndConnections(t *testing.T) {
-	url := ownDatabase(t)
+	url := fresh(t)
 	admin, err := pgx.Connect(t.Context(), url)
 	if err != nil {
 		t.Fatal(err)
@@ -77,7 +67,7 @@ func TestARestoreNeedsToEndConnections(t *testing.T) {
 func TestARestoreRefusesOldTransactions(t *testing.T) {
 	for name, database := range map[string]func(t *testing.T) (direct, through string){
 		"its own pool": func(t *testing.T) (direct, through string) {
-			direct = ownDatabase(t)
+			direct = fresh(t)
 			return direct, direct
 		},
 		"behind a pooler": bouncer,

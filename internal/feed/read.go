@@ -91,8 +91,11 @@ func ReadBrief(ctx context.Context, d store.Doer, after int64, limit int, bytes 
 	case err != nil:
 		return Page{}, err
 	case f.lost:
-		return Page{}, fault.New(fault.CursorExpired, "the cursor is of an event that was lost when the database was restored from a backup: continue with the cursor %q, after the last event that was not lost", Cursor(f.gap)).
-			With("cursor", Cursor(f.gap))
+		next := "read the feed from its start"
+		if f.gap > 0 {
+			next = "continue with the cursor " + Cursor(f.gap) + ", after the last event that was not lost"
+		}
+		return Page{}, fault.New(fault.CursorExpired, "the cursor is of an event that was lost when the database was restored from a backup: %s", next).With("cursor", Cursor(f.gap))
 	case after > f.head:
 		return Page{}, fault.New(fault.Validation, "the cursor is ahead of the feed: it belongs to another workspace or database, or is newer than a restored backup. Read the feed again from its start").
 			With("field", "cursor")
