@@ -63,6 +63,8 @@ type Batch struct {
 	// Error is the reason why the batch's teardown or cleanup makes no progress.
 	Error                string
 	CreatedAt, UpdatedAt time.Time
+	// ItemsDeletedAt is when the deletion of the items began, after their retention (see [Retention]); zero before.
+	ItemsDeletedAt time.Time
 }
 
 // Over reports whether the batch is COMPLETED or CANCELLED.
@@ -145,7 +147,7 @@ type ItemFilter struct {
 }
 
 // ListItems iterates over the items of a batch, in order. If the batch does not exist, the error is
-// [holdfast.ErrNotFound]; an unknown status is [holdfast.ErrValidation].
+// [holdfast.ErrNotFound], and so it is if its items were deleted after their retention; an unknown status is [holdfast.ErrValidation].
 func ListItems(ctx context.Context, d holdfast.Doer, id string, f ItemFilter) iter.Seq2[ItemInfo, error] {
 	return store.SeqIn(func() error {
 		_, err := batchengine.Get(ctx, store.DoerOf(d), batchengine.PublicID(id))
@@ -210,5 +212,5 @@ func Seal(ctx context.Context, d holdfast.Doer, id string, o ...ActorOption) (Ba
 
 func publicBatch(b batchengine.Batch) Batch {
 	return Batch{ID: b.ID, Wallet: b.Wallet, Kind: b.Handler, Status: Status(b.Status), Counts: Counts(b.Counts()), Charged: b.Charged, Refunded: b.Refunded,
-		MaxConcurrency: int(b.MaxConcurrency), Open: !b.Sealed && !b.Over() && !b.CancelRequested, CancelRequested: b.CancelRequested, Error: b.Error, CreatedAt: b.CreatedAt, UpdatedAt: b.UpdatedAt}
+		MaxConcurrency: int(b.MaxConcurrency), Open: !b.Sealed && !b.Over() && !b.CancelRequested, CancelRequested: b.CancelRequested, Error: b.Error, CreatedAt: b.CreatedAt, UpdatedAt: b.UpdatedAt, ItemsDeletedAt: b.ItemsDeletedAt}
 }

@@ -38,6 +38,8 @@ type Options struct {
 	Timeout time.Duration
 	// Lease is how long the lease on an item lasts without renewal, from a millisecond to 24 hours; 0 means 30 seconds.
 	Lease time.Duration
+	// Retention is how long a batch that has ended keeps its items; 0 is that of the engine, set by [Retention].
+	Retention time.Duration
 	// Cost is the cost of items that set none ([NewItem.Cost]), in points; [Free] means nothing.
 	Cost int64
 }
@@ -143,7 +145,8 @@ type CreateOption struct{ set func(*batchengine.New) }
 
 // ID sets the id of the batch; without it, the batch gets a new unique id. If a batch with this id
 // and the same items already exists, [Kind.Create] adds the items that are missing and returns that
-// batch; if its items differ, the error is [holdfast.ErrConflict]. An empty id is [holdfast.ErrValidation].
+// batch; if its items differ, the error is [holdfast.ErrConflict]; if it has ended and its items were deleted after their
+// retention, [holdfast.ErrKeyExpired]. An empty id is [holdfast.ErrValidation].
 func ID(id string) CreateOption { return CreateOption{func(n *batchengine.New) { n.ID = id }} }
 
 // LeaveOpen leaves the batch open for [Kind.Add], until [Seal].
@@ -209,8 +212,11 @@ func (k *Kind[I, O]) again(ctx context.Context, d holdfast.Doer, n batchengine.N
 	other := func(what string) (Batch, error) {
 		return publicBatch(b), fault.New(fault.Conflict, "batch %q already exists with %s: use another id", n.ID, what)
 	}
-	if b.Wallet != n.Wallet || b.Handler != n.Handler {
+	switch {
+	case b.Wallet != n.Wallet || b.Handler != n.Handler:
 		return other("another wallet or kind")
+	case !b.ItemsDeletedAt.IsZero():
+		return publicBatch(b), fault.New(fault.KeyExpired, "batch %q has ended, and its items were deleted after their retention: it is not created again; for new work, use another id", n.ID)
 	}
 	closed := b.Sealed || b.Over() || b.CancelRequested
 	total := int64(0)
@@ -328,7 +334,7 @@ func (k *Kind[I, O]) page(next func() (NewItem[I], bool)) (some []batchengine.Wo
 
 // template returns the settings that all batches of the kind share.
 func (k *Kind[I, O]) template() batchengine.New {
-	return batchengine.New{MaxConcurrency: int64(k.o.MaxConcurrency), Attempts: int64(k.o.Retry.MaxAttempts), MaxCrashes: int64(k.o.MaxCrashes), Timeout: k.o.Timeout, Undo: k.undo != nil}
+	return batchengine.New{MaxConcurrency: int64(k.o.MaxConcurrency), Attempts: int64(k.o.Retry.MaxAttempts), MaxCrashes: int64(k.o.MaxCrashes), Timeout: k.o.Timeout, Retention: k.o.Retention, Undo: k.undo != nil}
 }
 
 // hasArtifacts reports whether an engine that has the kind has a store of artifacts.
@@ -389,6 +395,8 @@ func (o Options) check() error {
 		return fault.New(fault.Validation, "Timeout must be between 1ms and %s, or 0 for the default, got %s", batchengine.MaxTimeout, o.Timeout)
 	case o.Lease != 0 && (o.Lease < time.Millisecond || o.Lease > 24*time.Hour):
 		return fault.New(fault.Validation, "Lease must be between 1ms and 24h, or 0 for the default, got %s", o.Lease)
+	case o.Retention != 0 && o.Retention < time.Millisecond:
+		return fault.New(fault.Validation, "Retention must be at least 1ms, or 0 for the default, got %s", o.Retention)
 	case o.Cost < Free || o.Cost > batchengine.MaxCost:
 		return fault.New(fault.Validation, "Cost must be between 1 and %d, or Free, or 0 for none, got %d", int64(batchengine.MaxCost), o.Cost)
 	case p.Backoff < 0 || p.MaxBackoff < 0 || p.Multiplier < 0 || p.Multiplier > 0 && p.Multiplier < 1:

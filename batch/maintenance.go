@@ -61,6 +61,7 @@ func maintenanceOf(hf *holdfast.Engine) *maintenance {
 			poll(wake.Cleaning, k.pollCleanups)(ctx)
 		})
 		e.Sweep("items", func(ctx context.Context) (int, error) { return k.each(ctx, batchengine.Expire) }, wake.WorkKind{Kind: wake.HeldItem})
+		e.Deletes("ended batches", k.prune, wake.WorkKind{Kind: wake.OldBatch})
 		e.Sweep("batches", func(ctx context.Context) (int, error) { return k.each(ctx, batchengine.ResumeAll) }, wake.WorkKind{Kind: wake.PausedBatch})
 		return k
 	}).(*maintenance)
@@ -80,6 +81,22 @@ type maintenancePart struct{}
 func (maintenancePart) Register(_ context.Context, e *holdfast.Engine) error {
 	maintenanceOf(e)
 	return nil
+}
+
+// Retention sets how long a batch that has ended keeps its items, if neither its kind nor the request that created it sets that. It must be
+// at least a millisecond, or 0 for the default: forever. After that, the items are deleted: the batch stays, with its counts and sums, its
+// id and its rows in the ledger. It applies to the batches that this engine creates. Artifacts are not deleted. Pass it to [holdfast.Open].
+func Retention(retention time.Duration) holdfast.Part { return retentionPart(retention) }
+
+type retentionPart time.Duration
+
+// Register is called by [holdfast.Open].
+func (p retentionPart) Register(_ context.Context, e *holdfast.Engine) error {
+	if p != 0 && time.Duration(p) < time.Millisecond {
+		return fault.New(fault.Validation, "the retention of batches must be at least 1ms, or 0 for the default, got %s", time.Duration(p))
+	}
+	maintenanceOf(e).kinds.Retention = time.Duration(p)
+	return engine.Of(e).Once("batch.Retention")
 }
 
 // maintenanceInterval is the poll interval while nothing wakes the maintenance.
@@ -111,6 +128,16 @@ func (k *maintenance) pollCleanups(ctx context.Context) (found bool, err error) 
 // each runs a sweep on every shard.
 func (k *maintenance) each(ctx context.Context, sweep func(context.Context, store.Doer, store.Partition) (int, error)) (freed int, err error) {
 	return store.Sweep(ctx, k.engine, func(at store.Partition) (int, error) { return sweep(ctx, k.engine, at) })
+}
+
+// prune deletes items of batches that are past their retention.
+func (k *maintenance) prune(ctx context.Context) (deleted int, more bool, err error) {
+	deleted, err = store.Sweep(ctx, k.engine, func(at store.Partition) (int, error) {
+		n, full, err := batchengine.Prune(ctx, k.engine, at)
+		more = more || full
+		return n, err
+	})
+	return deleted, more, err
 }
 
 // clean begins to clean up after items that were given up or cancelled, one workspace after the

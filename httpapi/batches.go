@@ -35,7 +35,7 @@ func (a *API) batchRoutes() {
 func batchOf(b batchengine.Batch) wire.Batch {
 	return wire.Batch{ID: b.ID, Status: b.Status, Wallet: b.Wallet, Handler: b.Handler, Parallel: b.MaxConcurrency, Counts: wire.BatchCounts(b.Counts()), Charged: b.Charged,
 		Refunded: b.Refunded, CancelRequested: b.CancelRequested, Open: !b.Sealed && !b.Over() && !b.CancelRequested, Error: b.Error,
-		CreatedAt: shapes.At(b.CreatedAt), UpdatedAt: shapes.At(b.UpdatedAt)}
+		CreatedAt: shapes.At(b.CreatedAt), UpdatedAt: shapes.At(b.UpdatedAt), ItemsDeletedAt: shapes.At(b.ItemsDeletedAt)}
 }
 
 type listBatchesIn struct {
@@ -82,7 +82,7 @@ func createBatch(c *call, in *createBatchIn) (wire.Batch, error) {
 	}
 	n.ID, n.Wallet, n.Open, n.Items = id, b.Wallet, b.Open, items
 	n.MaxConcurrency, n.Attempts, n.MaxCrashes = cmp.Or(b.Parallel, n.MaxConcurrency), cmp.Or(b.Attempts, n.Attempts), cmp.Or(b.MaxDeaths, n.MaxCrashes)
-	n.Timeout = cmp.Or(span(b.TimeoutMs), n.Timeout)
+	n.Timeout, n.Retention = cmp.Or(span(b.TimeoutMs), n.Timeout), cmp.Or(span(b.RetentionMs), n.Retention)
 	made, err := batchengine.Create(c.ctx(), c.doer(), n)
 	return batchOf(made), err
 }

@@ -235,6 +235,13 @@ var inboxCases = []struct {
 		d.want(d.ask("POST", "maintenance", nil, nil), 200, "")
 		d.advance(2 * time.Hour)
 	}, "runs", "1 run should have been deleted when its retention ended, beginning with run_", "", false, ""},
+	{inbox.HeldUpRetention, func(d *testAPI) {
+		d.worker("Print", "idempotent")
+		d.want(d.ask("PUT", "wallets/w", wire.PutWallet{AllowNegative: true}, nil), 200, "")
+		d.want(d.ask("POST", "batches", wire.NewBatch{ID: new("b"), Wallet: "w", Handler: "Print", RetentionMs: 1000, Items: newItems(10, "a")}, nil), 201, "")
+		d.want(d.ask("POST", "batches/b/cancel", nil, nil), 200, "")
+		d.advance(2 * time.Hour)
+	}, "batches", `The items of 1 batch should have been deleted after their retention, beginning with "b".`, "", false, ""},
 }
 
 // TestTheInbox verifies for each kind that the entry is listed with its reason, owner and deadline, that its action can be

@@ -189,6 +189,7 @@ var polls = []poll{
 	{"runs.list_turns", `0, '', '[["h", "", ""]]', 66, '[]'`, true},
 	{"runs.list_expired", `0, '', 100`, false},
 	{"runs.list_prunable", `0, '', 100`, false},
+	{"batches.list_prunable", `0, '', 100`, false},
 	{"entities.take_due", `0, '', '[["h:w:h", 1000, "w"]]', 'me', 100, 0`, true},
 	{"entities.list_turns", `0, '', '[["h:w:h", ""]]', 66, '[]'`, true},
 	{"entities.list_expired", `0, '', '["l"]', 100`, false},
@@ -207,7 +208,7 @@ var polls = []poll{
 	{"refusals.prune", `0, '', 3600000, 100`, false},
 	{"effects.prune", `0, '', '1', 3600000, 100`, false},
 	{"wake.list_due", `0, '', '[0]', '[["reaction", "r"], ["operation", "h:w:h"], ["step", "h"], ["keeping", ""], ["cleaning", ""], ["held reaction", ""], ["held stream", ""], ` +
-		`["held operation", ""], ["held step", ""], ["held item", ""], ["old run", ""], ["old scope", ""], ["old request", ""], ["old token", ""], ["old session", ""], ["old refusal", "3600000"]]', 2000`, true},
+		`["held operation", ""], ["held step", ""], ["held item", ""], ["old run", ""], ["old batch", ""], ["old scope", ""], ["old request", ""], ["old token", ""], ["old session", ""], ["old refusal", "3600000"]]', 2000`, true},
 }
 
 // notDue adds work that is due in a day, and leases that last as long.

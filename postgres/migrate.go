@@ -37,7 +37,8 @@ GRANT INSERT, UPDATE, DELETE ON {schema}.stream, {schema}.entity, {schema}.scope
     {schema}.registry, {schema}.reaction, {schema}.follow, {schema}.sequence, {schema}.snapshot, {schema}.subject, {schema}.due,
     {schema}.effect, {schema}.lifecycle, {schema}.refusal, {schema}.api_key, {schema}.request, {schema}.token, {schema}.session, {schema}.handler, {schema}.webhook,
     {schema}.run, {schema}.step, {schema}.signal, {schema}.approval, {schema}.node, {schema}.node_minute TO {role};
-GRANT INSERT, UPDATE ON {schema}.wallet, {schema}.batch, {schema}.item TO {role};
+GRANT INSERT, UPDATE ON {schema}.wallet TO {role};
+GRANT INSERT, UPDATE, DELETE ON {schema}.batch, {schema}.item TO {role};
 GRANT INSERT ON {schema}.event, {schema}.history, {schema}.audit TO {role};
 GRANT INSERT, DELETE ON {schema}.feed TO {role};
 GRANT INSERT ON {schema}.feed_gap TO {role};

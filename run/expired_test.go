@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/engine"
+	"github.com/holdfast-go/holdfast/internal/reactions"
 	"github.com/holdfast-go/holdfast/internal/retention"
 	"github.com/holdfast-go/holdfast/internal/runengine"
 	"github.com/holdfast-go/holdfast/internal/storetest"
@@ -147,31 +148,82 @@ func TestStartsAndDeletionsRace(t *testing.T) {
 	}, run.Retention(time.Millisecond), instant)
 }
 
-// TestAFollowedRunKeepsItsLastEvent verifies that the history of a deleted run keeps its last event if a reaction has a
-// position on it, which would else be beyond the end of the history.
-func TestAFollowedRunKeepsItsLastEvent(t *testing.T) {
+// TestTheHistoryOfAFollowedRun verifies that the history of a deleted run stays until every reaction to it has handled all of it, and that
+// its events and the positions of the reactions, which would else be beyond the end of the history, are then deleted.
+func TestTheHistoryOfAFollowedRun(t *testing.T) {
 	instant := run.Define("instant", "1", run.If("only", "true", "end", "end"))
-	follow := stream.React("follow", stream.Select{Pattern: `^\$run/`, Source: stream.Histories}, func(context.Context, *stream.Delivery) error { return nil }, stream.Options{})
-	storetest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
+	storetest.OnEach(t, func(t *testing.T, db string) {
+		var broken atomic.Bool
+		broken.Store(true)
+		all := stream.Select{Pattern: `^\$run/`, Source: stream.Histories}
+		follow := stream.React("follow", all, func(context.Context, *stream.Delivery) error { return nil }, stream.Options{})
+		fails := stream.React("fails", all, func(context.Context, *stream.Delivery) error {
+			if broken.Load() {
+				return holdfast.NonRetryable(errors.New("no"))
+			}
+			return nil
+		}, stream.Options{})
+		hf := holdfasttest.OpenOn(t, holdfasttest.At(db), run.Retention(time.Hour), instant, follow, fails)
 		ctx := t.Context()
+		settle := func() {
+			t.Helper()
+			if _, err := holdfasttest.Settle(ctx, hf); err != nil {
+				t.Fatal(err)
+			}
+		}
+		sweep := func() {
+			t.Helper()
+			p := retention.Pruner{Retention: time.Hour}
+			if _, _, err := p.Sweep(ctx, engine.Of(hf)); err != nil {
+				t.Fatal(err)
+			}
+		}
 		r, _, err := instant.Start(ctx, hf, nil, run.Key("k"))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if left, err := holdfasttest.Settle(ctx, hf); err != nil || len(left) > 0 {
-			t.Fatal(left, err)
+		settle()
+		want := func(when string, events, positions int) {
+			t.Helper()
+			left, err := holdfast.Collect(stream.Read(ctx, hf, "$run/"+r.ID, 0))
+			if err != nil || len(left) != events {
+				t.Errorf("%s: %d events are left, error %v, want %d", when, len(left), err, events)
+			}
+			found := 0
+			for _, name := range []string{"follow", "fails"} {
+				if _, err := reactions.Stands(ctx, engine.Of(hf), name, "$run/"+r.ID); err == nil {
+					found++
+				} else if fault.CodeOf(err) != fault.NotFound {
+					t.Fatal(err)
+				}
+			}
+			if found != positions {
+				t.Errorf("%s: %d positions are left, want %d", when, found, positions)
+			}
+			if report, err := hf.Check(ctx); err != nil || !report.Clean() {
+				t.Errorf("%s: check: %v, error %v", when, report.Violations, err)
+			}
+		}
+		events, err := holdfast.Collect(stream.Read(ctx, hf, "$run/"+r.ID, 0))
+		if err != nil || len(events) < 2 {
+			t.Fatalf("%d events, error %v, want several", len(events), err)
 		}
 		holdfasttest.Advance(t, hf, 3*time.Hour)
+		sweep()
+		want("the run exists", len(events), 2) // the reaction that fails has handled none
 		engine.Of(hf).Round(ctx)
-		p := retention.Pruner{Retention: time.Hour}
-		if _, _, err := p.Sweep(ctx, engine.Of(hf)); err != nil {
-			t.Fatal(err)
+		sweep()
+		want("a reaction is blocked", len(events), 1)
+		broken.Store(false)
+		if touched, _, err := reactions.Repair(ctx, engine.Of(hf), "unblock", "", reactions.Filter{}); err != nil || len(touched) != 1 {
+			t.Fatal(touched, err)
 		}
-		if events, err := holdfast.Collect(stream.Read(ctx, hf, "$run/"+r.ID, 0)); err != nil || len(events) != 1 {
-			t.Errorf("%d events are left, error %v, want the last one", len(events), err)
-		}
-		if report, err := hf.Check(ctx); err != nil || !report.Clean() {
-			t.Errorf("check: %v, error %v", report.Violations, err)
-		}
-	}, run.Retention(time.Hour), instant, follow)
+		sweep()
+		want("a reaction is due", len(events), 1)
+		settle()
+		sweep()
+		want("all is handled", 0, 0)
+		settle()
+		want("afterwards", 0, 0)
+	})
 }

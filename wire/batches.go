@@ -4,16 +4,17 @@ import "encoding/json"
 
 // NewBatch is the request to create a batch.
 type NewBatch struct {
-	ID        *string   `json:"id,omitempty" doc:"Generated if omitted."`
-	Wallet    string    `json:"wallet" doc:"The wallet that pays for the items."`
-	Handler   string    `json:"handler" doc:"The handler that processes the items."`
-	Parallel  int64     `json:"parallel,omitempty" doc:"Maximum number of items that run at the same time; default 1."`
-	Items     []NewItem `json:"items,omitempty"`
-	Open      bool      `json:"open,omitempty" doc:"Leave the batch open, so that items can be added until it is sealed."`
-	Attempts  int64     `json:"attempts,omitempty" doc:"How many times a failing item is attempted; default 3."`
-	MaxDeaths int64     `json:"maxDeaths,omitempty" doc:"Number of worker crashes after which an item fails; default 5."`
-	Undo      bool      `json:"undo,omitempty" doc:"Whether the handler undoes items that were started and then failed or were cancelled. A handler of a program undoes them if it has an undo function."`
-	TimeoutMs Millis    `json:"timeoutMs,omitempty" doc:"Timeout of one attempt; defaults to the handler's timeout or, if that is not set, to 15 minutes."`
+	ID          *string   `json:"id,omitempty" doc:"Generated if omitted."`
+	Wallet      string    `json:"wallet" doc:"The wallet that pays for the items."`
+	Handler     string    `json:"handler" doc:"The handler that processes the items."`
+	Parallel    int64     `json:"parallel,omitempty" doc:"Maximum number of items that run at the same time; default 1."`
+	Items       []NewItem `json:"items,omitempty"`
+	Open        bool      `json:"open,omitempty" doc:"Leave the batch open, so that items can be added until it is sealed."`
+	Attempts    int64     `json:"attempts,omitempty" doc:"How many times a failing item is attempted; default 3."`
+	MaxDeaths   int64     `json:"maxDeaths,omitempty" doc:"Number of worker crashes after which an item fails; default 5."`
+	Undo        bool      `json:"undo,omitempty" doc:"Whether the handler undoes items that were started and then failed or were cancelled. A handler of a program undoes them if it has an undo function."`
+	TimeoutMs   Millis    `json:"timeoutMs,omitempty" doc:"Timeout of one attempt; defaults to the handler's timeout or, if that is not set, to 15 minutes."`
+	RetentionMs Millis    `json:"retentionMs,omitempty" doc:"How long the batch keeps its items after it has ended; default: the retention of the kind or the server."`
 }
 
 // NewItem is an item of a batch that is being created or extended.
@@ -48,6 +49,7 @@ type Batch struct {
 	Error           string      `json:"error,omitempty" doc:"Why the batch's teardown or cleanup makes no progress."`
 	CreatedAt       *Time       `json:"createdAt"`
 	UpdatedAt       *Time       `json:"updatedAt"`
+	ItemsDeletedAt  *Time       `json:"itemsDeletedAt,omitempty" doc:"When the deletion of the items began, after their retention. Their counts and sums remain."`
 }
 
 // BatchCounts is the number of items per state. Each item is counted in one of the first five

@@ -89,10 +89,11 @@ var Wide = map[string]string{
 	"reactions.list_by_handler_kind": "a node serves the reactions of all workspaces on a shard whose handlers it calls",
 	"webhooks.list_all":              "a node serves the webhooks of all workspaces on a shard",
 
-	"batches.list_ready":   "one poll serves the batches of all workspaces on a shard",
-	"batches.list_payable": "one janitor resumes batches that credits left paused in all workspaces on a shard",
-	"batches.list_due":     "one maintenance loop cleans up and closes the batches of all workspaces on a shard",
-	"batches.list_expired": "one janitor releases expired leases in all workspaces on a shard",
+	"batches.list_ready":    "one poll serves the batches of all workspaces on a shard",
+	"batches.list_payable":  "one janitor resumes batches that credits left paused in all workspaces on a shard",
+	"batches.list_due":      "one maintenance loop cleans up and closes the batches of all workspaces on a shard",
+	"batches.list_prunable": "one janitor deletes the items of old batches of all workspaces on a shard",
+	"batches.list_expired":  "one janitor releases expired leases in all workspaces on a shard",
 
 	"runs.list_ready":           "one poll serves the runs of all workspaces on a shard",
 	"runs.list_untaken_signals": "one janitor wakes waiting runs in all workspaces on a shard",
@@ -104,9 +105,10 @@ var Wide = map[string]string{
 	"streams.close_list_expired": "one janitor reopens half-closed streams in all workspaces on a shard",
 	"streams.list_deletable":     "one janitor deletes dropped data in all workspaces on a shard",
 
-	"history.prune":        "old history is deleted in the order of time, across workspaces",
-	"history.get_page_end": "old history is deleted in the order of time, across workspaces",
-	"meta.is_used":         "a database is used or not",
+	"history.delete_positions": "old history is deleted in the order of time, across workspaces",
+	"history.prune":            "old history is deleted in the order of time, across workspaces",
+	"history.get_page_end":     "old history is deleted in the order of time, across workspaces",
+	"meta.is_used":             "a database is used or not",
 
 	"check.streams":   "a check reads the whole database",
 	"check.events":    "a check reads the whole database",

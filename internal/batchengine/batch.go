@@ -61,7 +61,8 @@ type Batch struct {
 	Version                              int64
 	Error                                string
 	CreatedAt, UpdatedAt                 time.Time
-	About                                string // JSON, of a bulk; else empty
+	ItemsDeletedAt                       time.Time // zero while the batch has its items
+	About                                string    // JSON, of a bulk; else empty
 }
 
 // Over reports whether the batch has ended.
@@ -123,6 +124,7 @@ type New struct {
 	Attempts       int64         `arg:"attempts"` // maximum number of failed attempts
 	MaxCrashes     int64         `arg:"allowed"`
 	Timeout        time.Duration `arg:"timeout"`
+	Retention      time.Duration `arg:"keep"`       // retention of the items after the end; 0 is that of the engine
 	Undo           bool          `arg:"undo"`       // the handler undoes items that were started and then failed or were cancelled
 	Artifacts      bool          `arg:"artifacts"`  // items may store artifacts
 	About          string        `arg:"about,null"` // JSON, for a bulk only
@@ -337,10 +339,14 @@ func scanBatch(all *[]Batch, r store.Row) error {
 // scanOne scans a batch behind other columns.
 func scanOne(r store.Row, before ...any) (b Batch, err error) {
 	var timeout int64
+	var pruned time.Time
 	err = r.Scan(append(before, &b.ID, &b.Wallet, &b.Handler, &b.Status, &b.MaxConcurrency, &b.Attempts, &b.MaxCrashes, &timeout, &b.Artifacts, &b.Sealed, &b.CancelRequested,
 		&b.Items, &b.Next, &b.Waiting, &b.Running, &b.Succeeded, &b.Accepted, &b.Failed, &b.Flipped, &b.Dirty, &b.Charged, &b.Refunded, &b.Version, &b.Error,
-		&b.CreatedAt, &b.UpdatedAt, &b.About)...)
+		&b.CreatedAt, &b.UpdatedAt, &pruned, &b.About)...)
 	b.Timeout = time.Duration(timeout) * time.Millisecond
+	if pruned.UnixMilli() != 0 {
+		b.ItemsDeletedAt = pruned
+	}
 	return b, err
 }
 
@@ -359,6 +365,9 @@ func bit(yes bool) int64 {
 func Create(ctx context.Context, d store.Doer, n New) (Batch, error) {
 	n.MaxConcurrency, n.Attempts, n.MaxCrashes = cmp.Or(n.MaxConcurrency, 1), cmp.Or(n.Attempts, DefaultAttempts), cmp.Or(n.MaxCrashes, lease.MaxCrashes)
 	n.Timeout = cmp.Or(n.Timeout, lease.Timeout)
+	if e := store.DirectoryOf(d); e != nil {
+		n.Retention = cmp.Or(n.Retention, TemplatesOf(e).Retention)
+	}
 	if err := n.check(); err != nil {
 		return Batch{}, err
 	}
@@ -394,6 +403,8 @@ func (n New) check() error {
 		return fault.New(fault.Validation, "attempts must be between 1 and %d, got %d", MaxAttempts, n.Attempts).With("pointer", "/attempts")
 	case n.MaxCrashes < 1 || n.MaxCrashes > MaxAttempts:
 		return fault.New(fault.Validation, "maxDeaths must be between 1 and %d, got %d", MaxAttempts, n.MaxCrashes).With("pointer", "/maxDeaths")
+	case n.Retention != 0 && n.Retention < time.Millisecond:
+		return fault.New(fault.Validation, "the retention of a batch must be at least 1ms, or 0 for the default, got %s", n.Retention).With("pointer", "/retentionMs")
 	case n.Timeout < time.Millisecond || n.Timeout > MaxTimeout:
 		return fault.New(fault.Validation, "an item's timeout must be between 1ms and %s, got %s", MaxTimeout, n.Timeout).With("pointer", "/timeoutMs")
 	}
@@ -582,7 +593,21 @@ func Items(ctx context.Context, d store.Doer, id string, after int64, state stri
 	if state != "" && !slices.Contains(States, state) {
 		return nil, fault.New(fault.Validation, "state must be one of %s, got %q", strings.Join(States, ", "), state).With("field", "state")
 	}
-	return itemsVerb.Do(ctx, d, itemsArgs{id, after, math.MaxInt64, state, limit})
+	all, err := itemsVerb.Do(ctx, d, itemsArgs{id, after, math.MaxInt64, state, limit})
+	if err == nil && len(all) < limit {
+		err = complete(ctx, d, id)
+	}
+	return all, err
+}
+
+// complete returns an error if items of a batch were deleted. It is called after items were read, so that what is left of them is not
+// taken for all: their deletion marks the batch first.
+func complete(ctx context.Context, d store.Doer, id string) error {
+	all, err := getVerb.Do(ctx, d, id)
+	if err == nil && len(all) > 0 && !all[0].ItemsDeletedAt.IsZero() {
+		err = fault.New(fault.NotFound, "the items of batch %q were deleted from %s on, after their retention: its counts and sums remain", id, all[0].ItemsDeletedAt.UTC().Format(time.RFC3339)).With("status", all[0].Status)
+	}
+	return err
 }
 
 // SearchItems is [Items] for a state in a batch with the given number of items, as a search (store.Found). Items are numbered without gaps, so the
@@ -593,6 +618,9 @@ func SearchItems(ctx context.Context, d store.Doer, b Batch, after int64, state 
 	}
 	upto := after + int64(store.SearchScan)
 	some, err := itemsVerb.Do(ctx, d, itemsArgs{b.ID, after, upto, state, limit})
+	if err == nil && len(some) < limit {
+		err = complete(ctx, d, b.ID)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -623,6 +651,9 @@ func Finalize(ctx context.Context, d store.Doer, id string, keys []string, actor
 	case !f.exists:
 		return 0, missing(id)
 	case f.unknownKey != "":
+		if err := complete(ctx, d, id); err != nil {
+			return 0, err
+		}
 		return 0, fault.New(fault.NotFound, "batch %q has no item %q; nothing was accepted: check the key", id, f.unknownKey).With("key", f.unknownKey)
 	}
 	return 0, nil

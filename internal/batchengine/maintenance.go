@@ -97,7 +97,23 @@ type renewCleanupArgs struct {
 	lease  time.Duration `arg:"lease"`
 }
 
+type deleteItemsArgs struct {
+	id    string `arg:"batch"`
+	limit int    `arg:"room"`
+}
+
+type deletedItems struct {
+	applied bool
+	n       int  // items deleted
+	last    bool // no more are due
+}
+
 var (
+	listPrunableVerb = store.NewVerb(store.Decl{Name: "batches.list_prunable", Lane: store.Read}, nil, store.IntArg("limit"),
+		store.Each(func(x *due) []any { return []any{&x.workspace, &x.id} }))
+	deleteItemsVerb = store.VerbOf[deleteItemsArgs](store.Decl{Name: "batches.delete_items", Idempotent: true},
+		func(a deleteItemsArgs) []string { return []string{row(a.id)} },
+		store.Outcome(func(x *deletedItems) (*bool, []any) { return &x.applied, []any{&x.n, &x.last} }))
 	cancelItemsVerb = store.VerbOf[cancelItemsArgs](store.Decl{Name: "batches.cancel_items", Events: store.HistoryEvents},
 		func(a cancelItemsArgs) []string { return []string{row(a.id)} },
 		store.Outcome(func(f *cancelledItems) (*bool, []any) {
@@ -152,6 +168,32 @@ func cancelItems(ctx context.Context, d store.Doer, at store.Partition, id strin
 			after = f.last
 		}
 	}
+}
+
+// prunePage is how many items one transaction deletes, and pruneBatches from how many batches a sweep deletes a page.
+const (
+	prunePage    = 500
+	pruneBatches = 50
+)
+
+// Prune deletes a page of the items of each ended batch that is past its retention, in a workspace or in all on a shard. It returns how
+// many items and empty batches it deleted, and whether there may be more.
+func Prune(ctx context.Context, d store.Doer, at store.Partition) (n int, more bool, err error) {
+	all, err := listPrunableVerb.DoAt(ctx, d, at, pruneBatches)
+	if err != nil {
+		return 0, false, err
+	}
+	for _, x := range all {
+		gone, err := deleteItemsVerb.DoAt(ctx, d, store.Partition{Shard: at.Shard, Workspace: x.workspace}, deleteItemsArgs{x.id, prunePage})
+		if err != nil {
+			return n, false, err
+		}
+		if gone.applied {
+			n += max(gone.n, 1)
+			more = more || !gone.last
+		}
+	}
+	return n, more || len(all) == pruneBatches && n > 0, nil
 }
 
 // maxPause is the maximum pause after a failed cleanup.

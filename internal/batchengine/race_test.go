@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -315,6 +316,60 @@ func TestACleanupIsNotedTwice(t *testing.T) {
 		holdfasttest.Advance(t, s.e, time.Hour)
 		if more := sweep(); len(more) > 0 {
 			t.Fatalf("sweep after the end found %+v, want nothing", more)
+		}
+	})
+}
+
+// TestPruneLeavesTheLastCleanup verifies that an item whose last cleanup is still due when its batch is past its retention is not deleted
+// before that, while the others are, and that two nodes that prune at once delete all.
+func TestPruneLeavesTheLastCleanup(t *testing.T) {
+	each(t, func(t *testing.T, s fixture) {
+		ctx := t.Context()
+		s.wallet(100)
+		s.create(batchengine.New{Attempts: 1, MaxConcurrency: 3, Items: work(3, 10), Retention: time.Minute})
+		for i, l := range s.take(3) {
+			var err error
+			if i == 0 {
+				_, err = batchengine.Fail(ctx, engine.Of(s.e), l, "no", 0, false)
+			} else {
+				_, err = batchengine.Settle(ctx, engine.Of(s.e), l, nil)
+			}
+			s.ok(err)
+		}
+		at := store.Partition{Workspace: store.DefaultWorkspace}
+		sweep := func() {
+			all, err := batchengine.Dirty(ctx, engine.Of(s.e), batchengine.Sweep{At: at, Lease: time.Minute, Limit: 10})
+			s.ok(err)
+			s.ok(batchengine.Cleaned(ctx, engine.Of(s.e), all...))
+		}
+		prune := func(want int) {
+			t.Helper()
+			var nodes sync.WaitGroup
+			var deleted atomic.Int64
+			for range 2 {
+				nodes.Go(func() {
+					n, _, err := batchengine.Prune(ctx, engine.Of(s.e), at)
+					if deleted.Add(int64(n)); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+			if nodes.Wait(); deleted.Load() < int64(want) {
+				t.Errorf("deleted %d items, want %d", deleted.Load(), want)
+			}
+		}
+		sweep()
+		holdfasttest.Advance(t, s.e, 2*time.Minute)
+		prune(2)
+		holdfasttest.Advance(t, s.e, time.Hour)
+		sweep()
+		prune(1)
+		if b := s.get(); b.Failed != 1 || b.ItemsDeletedAt.IsZero() {
+			t.Errorf("the batch: %+v", b)
+		}
+		holdfasttest.Advance(t, s.e, time.Hour)
+		if n, more, err := batchengine.Prune(ctx, engine.Of(s.e), at); n != 0 || more || err != nil {
+			t.Errorf("deleted %d more, more %t, error %v", n, more, err)
 		}
 	})
 }

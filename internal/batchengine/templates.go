@@ -1,9 +1,12 @@
 package batchengine
 
+import "time"
+
 // Templates are the settings of an engine's batches, by handler. They are complete
 // when the engine is open.
 type Templates struct {
-	Artifacts bool // the engine has an artifact store
+	Artifacts bool          // the engine has an artifact store
+	Retention time.Duration // of batches that have none of their own; 0 is forever
 	kinds     map[string]New
 }
 

@@ -396,3 +396,29 @@ func TestCrashOfABulk(t *testing.T) {
 		},
 	})
 }
+
+// TestOldBulksGo verifies that a bulk and its members are deleted after the retention of batches.
+func TestOldBulksGo(t *testing.T) {
+	storetest.OnEach(t, func(t *testing.T, db string) {
+		x := fixture{t.Context(), holdfasttest.OpenOn(t, holdfasttest.At(db), append(parts(), batch.Retention(time.Hour))...)}
+		must[[]string](t)(x.fail(3))
+		b := must[bulk.Bulk](t)(bulk.Create(x.ctx, x.e(), retryAll))
+		x.mustSettle(t)
+		holdfasttest.Advance(t, x.hf, time.Hour-time.Minute)
+		x.e().Round(x.ctx)
+		if got := must[[]bulk.Result](t)(bulk.Members(x.ctx, x.e(), b.ID, 0, "", 10)); len(got) != 3 {
+			t.Errorf("%d members before the retention has passed, want 3", len(got))
+		}
+		holdfasttest.Advance(t, x.hf, 2*time.Minute)
+		x.e().Round(x.ctx)
+		if _, err := bulk.Get(x.ctx, x.e(), b.ID); fault.CodeOf(err) != fault.NotFound {
+			t.Errorf("error %v, want NOT_FOUND", err)
+		}
+		if all := must[[]bulk.Bulk](t)(bulk.List(x.ctx, x.e(), "", 10)); len(all) != 0 {
+			t.Errorf("the bulks: %+v", all)
+		}
+		if report, err := x.hf.Check(x.ctx); err != nil || !report.Clean() {
+			t.Errorf("check: %v, error %v", report.Violations, err)
+		}
+	})
+}

@@ -93,6 +93,7 @@ type serverFlags struct {
 	JanitorModule     []string       `placeholder:"MODULE" sep:"," help:"Modules whose published lifecycles the standard janitor recovers, even if their configs do not set janitor: values of owning_module. Repeat the flag, or separate modules with commas."`
 	KeepRuns          time.Duration  `default:"720h" placeholder:"DURATION" help:"Retention of finished runs whose definition sets no retention; 0s keeps them forever. Default: 720h (30 days)."`
 	KeepRunKeys       time.Duration  `default:"0s" placeholder:"DURATION" help:"How long the keys of deleted runs are kept, so that a late retry does not start a run again; 0s keeps them forever. Default: 0s."`
+	KeepBatches       *time.Duration `placeholder:"DURATION" help:"Retention of the items of ended batches; 0s keeps them forever. Default: as --keep-history."`
 	KeepHistory       *time.Duration `placeholder:"DURATION" help:"Minimum retention of histories, at least 1h; 0s keeps them forever. Default: 720h (30 days), or 0s for a database that was in use before its first server."`
 	Artifacts         string         `placeholder:"WHERE" help:"Store for the artifacts of batch items: file:FOLDER, s3://BUCKET/FOLDER?endpoint=URL&region=REGION, or none. Default: a folder next to the database file (SQLite), or none (PostgreSQL)."`
 	ScopeKind         []string       `placeholder:"KIND" sep:"none" help:"Options for scopes of a kind, such as cart:budget=5s,retries=10,ttl=48h: how long a change may take, how many times it is retried, and how long a scope lives after its last change. The value none or never means no limit. Repeat the flag for each kind, or separate kinds with semicolons."`
@@ -230,13 +231,25 @@ func only(first string) []kong.Option {
 	return []kong.Option{kong.IgnoreFields(`^grammar\.(` + strings.Join(others, "|") + `)$`)}
 }
 
+// ofServer reports whether a flag is one of a server. Their help says once how to name them in variables and in the settings file.
+func ofServer(v *kong.Value) bool {
+	for _, of := range []reflect.Type{reflect.TypeFor[serverFlags](), reflect.TypeFor[serveCommand]()} {
+		for field := range of.Fields() {
+			if !field.Anonymous && strings.EqualFold(field.Name, strings.ReplaceAll(v.Name, "-", "")) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 func (p *program) parser(g *grammar, options ...kong.Option) (*kong.Kong, error) {
 	return kong.New(g, append(options,
 		kong.Name("holdfast"), kong.Description(about), kong.PostBuild(describe),
 		kong.NoDefaultHelp(), kong.Writers(p.stdout, p.stderr),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, FlagsLast: true, NoAppDescFormat: true, NoExpandSubcommands: true, WrapUpperBound: 100}),
 		kong.ValueFormatter(func(v *kong.Value) string {
-			if v.Name == "help" || v.Flag == nil || !isSetting(v.Flag) && v.Name != "config" {
+			if v.Name == "help" || v.Flag == nil || !isSetting(v.Flag) && v.Name != "config" || ofServer(v) {
 				return v.Help
 			}
 			return fmt.Sprintf("%s ($%s)", v.Help, variable(v.Name))

@@ -68,18 +68,20 @@ func TestHistoryIsDeletedByDefault(t *testing.T) {
 						t.Fatal(err)
 					}
 					prefix := map[string]string{"sqlite": "holdfast_", "postgres": "holdfast."}[name]
+					unbatched := map[string]string{"sqlite": "DROP INDEX holdfast_batch_prune; ALTER TABLE holdfast_batch DROP COLUMN keep; ALTER TABLE holdfast_batch DROP COLUMN prune_at; ALTER TABLE holdfast_batch DROP COLUMN pruned_at",
+						"postgres": "ALTER TABLE holdfast.batch DROP COLUMN keep, DROP COLUMN prune_at, DROP COLUMN pruned_at"}
 					if before == "a program" {
 						break
 					}
-					if err := execute("DROP TABLE " + prefix + "retention; DROP TABLE " + prefix + "restore; DROP TABLE " + prefix + "feed_gap; DELETE FROM " + prefix + "migration WHERE number >= 10"); err != nil {
+					if err := execute("DROP TABLE " + prefix + "retention; DROP TABLE " + prefix + "restore; DROP TABLE " + prefix + "feed_gap; " + unbatched[name] + "; DELETE FROM " + prefix + "migration WHERE number >= 10"); err != nil {
 						t.Fatal(err)
 					}
 				}
-				hf := holdfasttest.OpenOn(t, holdfasttest.At(url), waits, defaultRetention{slog.New(slog.DiscardHandler)})
+				hf := holdfasttest.OpenOn(t, holdfasttest.At(url), waits, defaultRetention{slog.New(slog.DiscardHandler), true, true})
 				if err := hf.Close(); err != nil {
 					t.Fatal(err)
 				}
-				hf = holdfasttest.OpenOn(t, holdfasttest.At(url), waits, defaultRetention{slog.New(slog.DiscardHandler)})
+				hf = holdfasttest.OpenOn(t, holdfasttest.At(url), waits, defaultRetention{slog.New(slog.DiscardHandler), true, true})
 				r, _, err := waits.Start(t.Context(), hf, nil)
 				if err != nil {
 					t.Fatal(err)

@@ -139,17 +139,23 @@ func (s server) run(ctx context.Context) error {
 	if s.JanitorEvery < 0 || s.JanitorStuckAfter < 0 {
 		return misuse("--janitor-every and --janitor-stuck-after must not be negative, got %s and %s", s.JanitorEvery, s.JanitorStuckAfter)
 	}
-	if s.KeepRuns < 0 || s.KeepRunKeys < 0 {
-		return misuse("--keep-runs and --keep-run-keys must not be negative, got %s and %s", s.KeepRuns, s.KeepRunKeys)
+	if s.KeepRuns < 0 || s.KeepRunKeys < 0 || s.KeepBatches != nil && *s.KeepBatches < 0 {
+		return misuse("--keep-runs, --keep-run-keys and --keep-batches must not be negative")
 	}
 	if err := s.options(); err != nil {
 		return err
 	}
+	if s.KeepHistory == nil || s.KeepBatches == nil {
+		s.parts = append(s.parts, defaultRetention{s.log, s.KeepHistory == nil, s.KeepBatches == nil})
+	}
+	if s.KeepBatches != nil {
+		s.parts = append(s.parts, batch.Retention(*s.KeepBatches))
+	}
 	var keep time.Duration
-	if s.KeepHistory == nil {
-		s.parts = append(s.parts, defaultRetention{s.log})
-	} else if keep = *s.KeepHistory; keep != 0 && keep < retention.Shortest {
-		return misuse("--keep-history must be 0s or at least %s, got %s", retention.Shortest, keep)
+	if s.KeepHistory != nil {
+		if keep = *s.KeepHistory; keep != 0 && keep < retention.Shortest {
+			return misuse("--keep-history must be 0s or at least %s, got %s", retention.Shortest, keep)
+		}
 	}
 	kinds, err := scopeKinds(s.ScopeKind)
 	if err != nil {
@@ -220,21 +226,29 @@ func (s server) run(ctx context.Context) error {
 	return nil
 }
 
-// historyRetention is the retention of histories without a setting.
-const historyRetention = 30 * 24 * time.Hour
+// keepByDefault is how long histories and the items of ended batches are kept without a setting.
+const keepByDefault = 30 * 24 * time.Hour
 
-// defaultRetention deletes old histories, except in a database that was in use before a server decided that.
-type defaultRetention struct{ log *slog.Logger }
+// defaultRetention deletes what no setting keeps, except in a database that was in use before a server decided that.
+type defaultRetention struct {
+	log                *slog.Logger
+	histories, batches bool // have no setting
+}
 
 func (p defaultRetention) Register(ctx context.Context, e *holdfast.Engine) error {
 	deletes, err := retention.ByDefault(ctx, engine.Of(e))
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
-	case deletes:
-		engine.Of(e).RetainHistory(historyRetention)
-	default:
-		p.log.Info("histories are kept forever: set --keep-history to delete old ones")
+	}
+	if !deletes {
+		p.log.Info("histories and the items of batches are kept forever: set --keep-history and --keep-batches to delete old ones")
+		return nil
+	}
+	if p.histories {
+		engine.Of(e).RetainHistory(keepByDefault)
+	}
+	if p.batches {
+		return batch.Retention(keepByDefault).Register(ctx, e)
 	}
 	return nil
 }

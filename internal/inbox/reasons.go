@@ -79,12 +79,16 @@ func (e *Entry) closingStream() {
 
 func (e *Entry) undeleted() {
 	e.Subject = e.Facts[0]
-	if e.Facts[0] == "runs" {
+	switch e.Facts[0] {
+	case "runs":
 		whose := "their"
 		if e.Facts[1] == "1" {
 			whose = "its"
 		}
 		e.Reason = fmt.Sprintf("%s should have been deleted when %s retention ended, beginning with %s.", times(atMost(e.Facts[1]), "run"), whose, e.Facts[2])
+		return
+	case "batches":
+		e.Reason = fmt.Sprintf("The items of %s should have been deleted after their retention, beginning with %q.", times(atMost(e.Facts[1]), "batch"), e.Facts[2])
 		return
 	}
 	e.Reason = fmt.Sprintf("The removed events of %s should have been deleted, beginning with %q.", times(atMost(e.Facts[1]), "stream"), e.Facts[2])
@@ -102,6 +106,9 @@ func atMost(n string) string {
 func times(n, noun string) string {
 	if n == "1" {
 		return "1 " + noun
+	}
+	if strings.HasSuffix(noun, "ch") {
+		noun += "e"
 	}
 	return n + " " + noun + "s"
 }

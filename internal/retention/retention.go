@@ -3,7 +3,8 @@
 //
 // It deletes events older than the configured retention, except the last event of each object that exists and
 // those that a reaction still has to handle. A reaction that is blocked or lags thus keeps the events it needs. Events of
-// user streams are never deleted here.
+// user streams are never deleted here. The position of a reaction on the history of a deleted run or bulk is deleted when the reaction
+// has handled all of it, and then the last event too.
 //
 // Ids are ordered by the nodes' clocks, so a page of the oldest events is a range of the key; the age of an
 // event is measured by the database's clock. Each sweep reads one page of each shard and continues where the last one ended,
@@ -51,7 +52,8 @@ type span struct {
 var (
 	pageVerb = store.VerbOf[pageArgs](store.Decl{Name: "history.get_page_end", Lane: store.Read}, nil,
 		func(s *span, row store.Row) error { return row.Scan(&s.size, &s.last) })
-	pruneVerb = store.VerbOf[pruneArgs](store.Decl{Name: "history.prune", Lane: store.Work}, nil, store.CountRows)
+	positionsVerb = store.VerbOf[pageArgs](store.Decl{Name: "history.delete_positions", Lane: store.Work}, nil, store.CountRows)
+	pruneVerb     = store.VerbOf[pruneArgs](store.Decl{Name: "history.prune", Lane: store.Work}, nil, store.CountRows)
 )
 
 // Pruner deletes old history, one page at a time. Safe for concurrent use; several nodes may prune at once.
@@ -84,6 +86,9 @@ func (p *Pruner) sweep(ctx context.Context, d store.Doer, shard int16, before st
 	at, a := store.Partition{Shard: shard}, pageArgs{p.from(shard), before, page}
 	s, err := pageVerb.DoAt(ctx, d, at, a)
 	if err != nil {
+		return 0, false, err
+	}
+	if _, err = positionsVerb.DoAt(ctx, d, at, a); err != nil {
 		return 0, false, err
 	}
 	n, err = pruneVerb.DoAt(ctx, d, at, pruneArgs{a, p.Retention})

@@ -43,6 +43,7 @@ var workRows = []struct {
 	{wake.WorkKind{Kind: wake.PausedBatch}, "batch", "status='PAUSED'", "status='CANCELLED'"},
 	{wake.WorkKind{Kind: wake.UnfinishedReaction}, "reaction", "state='waiting' max_deaths=1 source='event'", "state='live' max_deaths=1 source='event'"},
 	{wake.WorkKind{Kind: wake.DroppedEvents}, "stream", "first=1 pruned=0", "first=1 pruned=1"},
+	{wake.WorkKind{Kind: wake.OldBatch}, "batch", "prune_at=PAST", "prune_at=FUTURE"},
 	{wake.WorkKind{Kind: wake.OldRun}, "run", "prune_at=PAST", "prune_at=FUTURE"},
 	{wake.ScopeChanged(store.Partition{Shard: 1, Workspace: "w"}, "k", "i", -1), "scope", "workspace='w' kind='k' id='i' state='{}' version=0", "workspace='w' kind='k' id='i' state='{}' version=0 expires_at=PAST"},
 	{wake.ScopeChanged(store.Partition{Shard: 1, Workspace: "w"}, "k", "i", -1), "scope", "workspace='w' kind='k' id='i' state='{}' version=7 expires_at=FUTURE", "workspace='w' kind='k' id='i' version=7"},

@@ -38,6 +38,7 @@ const (
 	UnfinishedReaction = "unfinished reaction" // its registration, change or removal is not complete
 	DroppedEvents      = "dropped events"      // of a stream that was truncated or closed, to be deleted
 	OldRun             = "old run"
+	OldBatch           = "old batch"
 	OldScope           = "old scope"
 	OldRequest         = "old request"
 	OldToken           = "old token"

@@ -144,6 +144,8 @@ export interface Batch {
   error?: string;
   handler: string;
   id: string;
+  /** When the deletion of the items began, after their retention. Their counts and sums remain. */
+  itemsDeletedAt?: string;
   /** Whether items can still be added. */
   open: boolean;
   parallel: number;
@@ -1014,6 +1016,8 @@ export interface NewBatch {
   open?: boolean;
   /** Maximum number of items that run at the same time; default 1. */
   parallel?: number;
+  /** How long the batch keeps its items after it has ended; default: the retention of the kind or the server. */
+  retentionMs?: number;
   /** Timeout of one attempt; defaults to the handler's timeout or, if that is not set, to 15 minutes. */
   timeoutMs?: number;
   /** Whether the handler undoes items that were started and then failed or were cancelled. A handler of a program undoes them if it has an undo function. */

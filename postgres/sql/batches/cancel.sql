@@ -4,7 +4,8 @@
 WITH {members}, moved AS (
     UPDATE {schema}.batch b
        SET status = CASE WHEN b.next = 0 THEN 'CANCELLED' ELSE b.status END, cancel_requested = true, version = b.version + 1, updated_at = {now},
-           due_at = CASE WHEN b.next = 0 THEN NULL ELSE {now} END
+           due_at = CASE WHEN b.next = 0 THEN NULL ELSE {now} END,
+           prune_at = CASE WHEN b.next = 0 THEN {now} + b.keep::float8 * interval '1 ms' END
       FROM m
      WHERE b.shard = ANY (ARRAY[m.shard]) AND b.workspace = m.workspace AND b.id = m.batch
        AND NOT b.cancel_requested AND b.status || '' NOT IN ('CANCELLED', 'COMPLETED') -- || '' makes the planner use the key, not the index of live batches

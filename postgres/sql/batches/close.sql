@@ -4,7 +4,7 @@
 WITH {members}, moved AS (
     UPDATE {schema}.batch b
        SET status = CASE WHEN b.cancel_requested THEN 'CANCELLED' ELSE 'COMPLETED' END,
-           accepted = b.succeeded, error = NULL, due_at = NULL, version = b.version + 1, updated_at = {now}
+           accepted = b.succeeded, error = NULL, due_at = NULL, prune_at = {now} + b.keep::float8 * interval '1 ms', version = b.version + 1, updated_at = {now}
       FROM m
      WHERE b.shard = ANY (ARRAY[m.shard]) AND b.workspace = m.workspace AND b.id = m.batch AND b.waiting = 0 AND b.running = 0 AND b.dirty = 0
        AND CASE WHEN b.cancel_requested THEN b.status = 'CANCELLING' AND b.succeeded = b.accepted

@@ -8,10 +8,10 @@ WITH {members}, {include store/time}, paid AS (
     INSERT INTO {schema}.batch
         (shard, workspace, id, wallet, handler, status, parallel, attempts, allowed, timeout, undo, artifacts, sealed, cancel_requested,
          items, next, waiting, running, succeeded, accepted, failed, cancelled, dirty, charged, refunded, need, version,
-         due_at, served_at, created_at, updated_at, about)
+         due_at, served_at, created_at, updated_at, about, keep)
     SELECT m.shard, m.workspace, m.batch, m.wallet, m.handler, 'PENDING', m.parallel, m.attempts, m.allowed, m.timeout, m.undo = 1, m.artifacts = 1,
            m.sealed = 1, false, pg_catalog.json_array_length(m.items::json), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
-           CASE WHEN m.sealed = 1 AND pg_catalog.json_array_length(m.items::json) = 0 THEN t.now END, t.now, t.now, t.now, m.about::json
+           CASE WHEN m.sealed = 1 AND pg_catalog.json_array_length(m.items::json) = 0 THEN t.now END, t.now, t.now, t.now, m.about::json, nullif(m.keep, 0)
       FROM t, m JOIN paid ON paid.member = m.member
     ON CONFLICT (shard, workspace, id) DO NOTHING
     RETURNING shard, workspace, id, items, created_at

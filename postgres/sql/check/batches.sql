@@ -1,11 +1,11 @@
 -- Checks one page of batches. Returns those whose counts differ from their items, whose charges,
 -- returns and refunds differ from their wallet's ledger, item by item, or whose status should be
--- final and is not; and the last batch of the page. Items, ledger rows and histories are read
+-- final and is not; and the last batch of the page. Of a batch whose items were deleted, the sums are compared. Items, ledger rows and histories are read
 -- batch by batch: a join that the planner takes for a small one would read all of them for each
 -- batch.
 WITH page AS MATERIALIZED (
     SELECT x.shard, x.workspace, x.id, x.status, x.items, x.next, x.waiting, x.running, x.succeeded, x.accepted, x.failed, x.cancelled, x.dirty,
-           x.charged, x.refunded, x.version, x.wallet
+           x.charged, x.refunded, x.version, x.wallet, x.pruned_at
       FROM {schema}.batch x
      WHERE (x.shard, x.workspace, x.id) > (:shard, :workspace, :batch)
      ORDER BY x.shard, x.workspace, x.id
@@ -15,11 +15,11 @@ SELECT j.nth, j.wrong <> '', j.shard, j.workspace, j.id, '', j.version, j.events
   FROM (SELECT pg_catalog.row_number() OVER (ORDER BY p.shard, p.workspace, p.id) AS nth, pg_catalog.count(*) OVER () AS size, p.shard, p.workspace, p.id, p.version,
                h.events AS events, coalesce(h.last, -1) AS last, coalesce(h.low, 0) AS low,
                CASE WHEN coalesce(h.last, -1) <> p.version OR h.events <> p.version - coalesce(h.low, 0) + 1 THEN 'versions'
-                    WHEN p.items <> coalesce(c.items, 0) OR p.items <> coalesce(c.last, 0) OR p.next <> coalesce(c.items - c.pending, 0) OR c.first <> p.next + 1
+                    WHEN p.pruned_at IS NULL AND (p.items <> coalesce(c.items, 0) OR p.items <> coalesce(c.last, 0) OR p.next <> coalesce(c.items - c.pending, 0) OR c.first <> p.next + 1
                          OR p.waiting <> coalesce(c.waiting, 0) OR p.running <> coalesce(c.running, 0) OR p.succeeded <> coalesce(c.succeeded, 0)
                          OR p.failed <> coalesce(c.failed, 0) OR p.cancelled <> coalesce(c.cancelled, 0) OR p.dirty <> coalesce(c.dirty, 0)
-                         OR p.accepted <> CASE WHEN p.status = 'COMPLETED' THEN p.succeeded ELSE coalesce(c.accepted, 0) END THEN 'counts'
-                    WHEN p.charged::numeric <> coalesce(c.charged, 0) OR p.refunded::numeric <> coalesce(c.refunded, 0) OR m.wrong THEN 'money'
+                         OR p.accepted <> CASE WHEN p.status = 'COMPLETED' THEN p.succeeded ELSE coalesce(c.accepted, 0) END) THEN 'counts'
+                    WHEN p.pruned_at IS NULL AND (p.charged::numeric <> coalesce(c.charged, 0) OR p.refunded::numeric <> coalesce(c.refunded, 0)) OR m.wrong THEN 'money'
                     WHEN p.status IN ('CANCELLED', 'COMPLETED') AND (p.waiting + p.running + p.dirty > 0 OR p.succeeded <> p.accepted)
                          OR p.status = 'COMPLETED' AND p.next < p.items THEN 'end'
                     ELSE '' END AS wrong
@@ -34,7 +34,7 @@ SELECT j.nth, j.wrong <> '', j.shard, j.workspace, j.id, '', j.version, j.events
                  FROM {schema}.item i
                 WHERE i.shard = p.shard AND i.workspace = p.workspace AND i.batch = p.id) AS c
          CROSS JOIN LATERAL (
-               SELECT EXISTS (
+               SELECT CASE WHEN p.pruned_at IS NULL THEN EXISTS (
                       SELECT 1
                         FROM (SELECT i.key, k.kind,
                                      CASE WHEN k.kind = 'charge' THEN -i.charged
@@ -49,7 +49,14 @@ SELECT j.nth, j.wrong <> '', j.shard, j.workspace, j.id, '', j.version, j.events
                                          AND l.reference >= '$batch/' || p.id || '/' AND l.reference < '$batch/' || p.id || '0'
                                        ORDER BY l.reference) AS l) AS e
                        GROUP BY e.key, e.kind
-                      HAVING pg_catalog.sum(e.wanted) <> pg_catalog.sum(e.has)) AS wrong) AS m
+                      HAVING pg_catalog.sum(e.wanted) <> pg_catalog.sum(e.has))
+                      ELSE (SELECT p.charged::numeric <> coalesce(pg_catalog.sum(-l.delta) FILTER (WHERE pg_catalog.split_part(l.reference, '/', 3) = 'charge'), 0)
+                                OR p.refunded::numeric <> coalesce(pg_catalog.sum(l.delta) FILTER (WHERE pg_catalog.split_part(l.reference, '/', 3) <> 'charge'), 0)
+                              FROM (SELECT l.reference, l.delta FROM {schema}.ledger l
+                                     WHERE l.shard + 0 = p.shard AND l.workspace = p.workspace AND l.wallet = p.wallet
+                                       AND l.reference >= '$batch/' || p.id || '/' AND l.reference < '$batch/' || p.id || '0'
+                                     ORDER BY l.reference) AS l)
+                      END AS wrong) AS m
          CROSS JOIN LATERAL (
                SELECT pg_catalog.count(*) AS events, pg_catalog.max(e.version) AS last, pg_catalog.min(e.version) AS low
                  FROM (SELECT h.version FROM {schema}.history h

@@ -169,6 +169,8 @@ class _Batch(TypedDict):
 class Batch(_Batch, total=False):
     # Why the batch's teardown or cleanup makes no progress.
     error: str
+    # When the deletion of the items began, after their retention. Their counts and sums remain.
+    itemsDeletedAt: str
 
 
 class BatchCounts(TypedDict):
@@ -1116,6 +1118,8 @@ class NewBatch(_NewBatch, total=False):
     open: bool
     # Maximum number of items that run at the same time; default 1.
     parallel: int
+    # How long the batch keeps its items after it has ended; default: the retention of the kind or the server.
+    retentionMs: int
     # Timeout of one attempt; defaults to the handler's timeout or, if that is not set, to 15 minutes.
     timeoutMs: int
     # Whether the handler undoes items that were started and then failed or were cancelled. A handler of a program undoes them if it has an undo function.

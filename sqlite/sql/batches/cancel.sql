@@ -4,7 +4,7 @@
 -- do
 UPDATE holdfast_batch AS b
    SET status = CASE WHEN b.next = 0 THEN 'CANCELLED' ELSE b.status END, cancel_requested = 1, version = b.version + 1, updated_at = {now},
-       due_at = CASE WHEN b.next = 0 THEN NULL ELSE {now} END
+       due_at = CASE WHEN b.next = 0 THEN NULL ELSE {now} END, prune_at = CASE WHEN b.next = 0 THEN {now} + b.keep END
  WHERE b.shard = :shard AND b.workspace = :workspace AND b.id = :batch
    AND NOT b.cancel_requested AND b.status NOT IN ('CANCELLED', 'COMPLETED')
 RETURNING 1

@@ -4,7 +4,7 @@
 -- do
 UPDATE holdfast_batch AS b
    SET status = CASE WHEN b.cancel_requested THEN 'CANCELLED' ELSE 'COMPLETED' END,
-       accepted = b.succeeded, error = NULL, due_at = NULL, version = b.version + 1, updated_at = {now}
+       accepted = b.succeeded, error = NULL, due_at = NULL, prune_at = {now} + b.keep, version = b.version + 1, updated_at = {now}
  WHERE b.shard = :shard AND b.workspace = :workspace AND b.id = :batch AND b.waiting = 0 AND b.running = 0 AND b.dirty = 0
    AND CASE WHEN b.cancel_requested THEN b.status = 'CANCELLING' AND b.succeeded = b.accepted
             ELSE b.status IN ('PENDING', 'RUNNING', 'PAUSED') AND b.sealed AND b.next = b.items END

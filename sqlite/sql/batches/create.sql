@@ -3,9 +3,9 @@
 INSERT INTO holdfast_batch
     (shard, workspace, id, wallet, handler, status, parallel, attempts, allowed, timeout, undo, artifacts, sealed, cancel_requested,
      items, next, waiting, running, succeeded, accepted, failed, cancelled, dirty, charged, refunded, need, version,
-     due_at, served_at, created_at, updated_at, about)
+     due_at, served_at, created_at, updated_at, about, keep)
 SELECT :shard, :workspace, :batch, :wallet, :handler, 'PENDING', :parallel, :attempts, :allowed, :timeout, :undo, :artifacts, :sealed, 0, json_array_length(:items), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
-       CASE WHEN :sealed AND json_array_length(:items) = 0 THEN t.now END, t.now, t.now, t.now, :about
+       CASE WHEN :sealed AND json_array_length(:items) = 0 THEN t.now END, t.now, t.now, t.now, :about, nullif(:keep, 0)
   FROM (SELECT {now} AS now) AS t
  WHERE EXISTS (SELECT 1 FROM holdfast_wallet AS w WHERE w.shard = :shard AND w.workspace = :workspace AND w.id = :wallet)
 ON CONFLICT (shard, workspace, id) DO NOTHING

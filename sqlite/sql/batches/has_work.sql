@@ -10,6 +10,8 @@ WHEN 'batch' THEN (
         AND b.status IN ('PENDING', 'RUNNING') AND NOT b.cancel_requested AND b.running < b.parallel AND (b.next < b.items OR b.waiting > 0) LIMIT 1)
 WHEN 'maintenance' THEN (
      SELECT 0 FROM holdfast_batch AS b INDEXED BY holdfast_batch_due WHERE b.shard = t.value AND b.due_at IS NOT NULL AND b.due_at <= {now} LIMIT 1)
+WHEN 'old batch' THEN (
+     SELECT 0 FROM holdfast_batch AS b INDEXED BY holdfast_batch_prune WHERE b.shard = t.value AND b.prune_at IS NOT NULL AND b.prune_at <= {now} LIMIT 1)
 WHEN 'cleaning' THEN (
      SELECT 0 FROM holdfast_item AS i INDEXED BY holdfast_item_sweep WHERE i.shard = t.value AND i.sweep_at IS NOT NULL AND i.sweep_at <= {now} LIMIT 1)
 WHEN 'paused batch' THEN (

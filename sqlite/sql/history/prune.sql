@@ -21,7 +21,9 @@ DELETE FROM holdfast_history AS h
                                                                 AND s.kind = substr(h.stream, 8, instr(substr(h.stream, 8), '/') - 1)
                                                                 AND s.id = substr(h.stream, 8 + instr(substr(h.stream, 8), '/')))
             OR substr(h.stream, 1, 5) = '$run/'
-            AND NOT EXISTS (SELECT 1 FROM holdfast_run AS r WHERE r.shard = h.shard AND r.workspace = h.workspace AND r.id = substr(h.stream, 6)))
+            AND NOT EXISTS (SELECT 1 FROM holdfast_run AS r WHERE r.shard = h.shard AND r.workspace = h.workspace AND r.id = substr(h.stream, 6))
+            OR substr(h.stream, 1, 13) = '$batch/$bulk/'
+            AND NOT EXISTS (SELECT 1 FROM holdfast_batch AS b WHERE b.shard = h.shard AND b.workspace = h.workspace AND b.id = substr(h.stream, 8)))
            AND NOT EXISTS (SELECT 1 FROM holdfast_reaction AS r CROSS JOIN holdfast_follow AS f
                             WHERE r.shard = h.shard AND r.workspace = h.workspace AND r.source = 'history'
                               AND f.shard = r.shard AND f.workspace = r.workspace AND f.reaction = r.name AND f.stream = h.stream)

@@ -70,6 +70,9 @@ SELECT 'heldUpRetention', count(*)
   FROM (SELECT * FROM (SELECT 1 FROM holdfast_run AS r INDEXED BY holdfast_run_prune
           WHERE r.shard = :shard AND r.prune_at IS NOT NULL AND r.prune_at <= {now} - :deleted_within LIMIT 1)
         UNION ALL
+        SELECT * FROM (SELECT 1 FROM holdfast_batch AS b INDEXED BY holdfast_batch_prune
+          WHERE b.shard = :shard AND b.prune_at IS NOT NULL AND b.prune_at <= {now} - :deleted_within LIMIT 1)
+        UNION ALL
         SELECT * FROM (SELECT 1
            FROM (SELECT s.shard, s.workspace, s.name, s.first FROM holdfast_stream AS s INDEXED BY holdfast_stream_unpruned
                   WHERE s.shard = :shard AND s.pruned < s.first LIMIT :limit) AS s

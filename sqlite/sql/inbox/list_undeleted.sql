@@ -1,4 +1,4 @@
--- Lists what should have been deleted :patience ago or earlier: runs whose retention has ended, and events that a truncate
+-- Lists what should have been deleted :patience ago or earlier: runs whose retention has ended, items of batches, and events that a truncate
 -- or a close has removed, with their count up to :limit.
 SELECT x.kind, x.since, '', 0, x.kind, CAST(x.n AS TEXT), x.subject, '', ''
   FROM (
@@ -6,6 +6,11 @@ SELECT x.kind, x.since, '', 0, x.kind, CAST(x.n AS TEXT), x.subject, '', ''
           FROM (SELECT r.prune_at, r.id FROM holdfast_run AS r INDEXED BY holdfast_run_prune
                  WHERE r.shard = :shard AND r.workspace = :workspace AND r.prune_at IS NOT NULL AND r.prune_at <= {now} - :patience
                  ORDER BY r.prune_at LIMIT :limit) AS r
+        UNION ALL
+        SELECT 'batches', min(b.prune_at), count(*), b.id
+          FROM (SELECT b.prune_at, b.id FROM holdfast_batch AS b INDEXED BY holdfast_batch_prune
+                 WHERE b.shard = :shard AND b.workspace = :workspace AND b.prune_at IS NOT NULL AND b.prune_at <= {now} - :patience
+                 ORDER BY b.prune_at LIMIT :limit) AS b
         UNION ALL
         SELECT 'streams', min(s.at), count(*), s.name
           FROM (SELECT s.name, e.at FROM holdfast_stream AS s INDEXED BY holdfast_stream_unpruned
