@@ -47,6 +47,7 @@ type config struct {
 	reads                     int
 	liveRounds                int
 	liveSlice                 time.Duration
+	retain                    time.Duration
 }
 
 func main() {
@@ -86,6 +87,7 @@ func parse(args []string) (c config, err error) {
 	flags.IntVar(&c.reads, "reads", 0, "measure only the latency of every GET route with this number of entities, runs and events, such as 1000000")
 	flags.IntVar(&c.liveRounds, "live", 0, "measure only what GET live costs, in this number of rounds")
 	flags.DurationVar(&c.liveSlice, "live-slice", 6*time.Second, "how long each half of such a round is")
+	flags.DurationVar(&c.retain, "retain", 0, "measure only what retention deletes, and what that costs the writers, for this long per database, such as 10m")
 	flags.StringVar(&c.profile, "cpuprofile", "", "write a CPU profile of all slices to this file")
 	if err := flags.Parse(args); err != nil {
 		return c, err
@@ -134,6 +136,9 @@ func bench(ctx context.Context, c config) error {
 	}
 	if c.liveRounds > 0 {
 		return measureLive(ctx, c)
+	}
+	if c.retain > 0 {
+		return measureRetention(ctx, c)
 	}
 	if c.drainEvents > 0 {
 		_, err := drain(ctx, c)

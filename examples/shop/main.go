@@ -32,7 +32,7 @@ func main() {
 	var background sync.WaitGroup
 	background.Go(func() { // after-effects and recovery; later also the projection and the runs
 		defer stop()
-		if err := hf.Run(ctx); err != nil { // the database was restored from a backup: end, and be restarted
+		if err := hf.Run(ctx); err != nil { // for example, after a restore from a backup: the program must be started again
 			log.Print(err)
 		}
 	})
@@ -68,15 +68,17 @@ func (s *Shop) routes(hf *holdfast.Engine) http.Handler {
 		return "paid", s.pay(ctx, hf, id)
 	})
 	// [hide]
-	// [routes]
-	handle("POST /orders/{id}/refund", func(ctx context.Context, id string, _ *http.Request) (string, error) {
-		return "a manager will decide", s.askRefund(ctx, hf, id)
-	})
+	// [sales-route]
 	handle("GET /sales/{id}", func(ctx context.Context, customer string, _ *http.Request) (string, error) {
 		cents, err := salesOf(ctx, hf, customer)
 		return fmt.Sprint(cents), err
 	})
-	// [/routes]
+	// [/sales-route]
+	// [refund-route]
+	handle("POST /orders/{id}/refund", func(ctx context.Context, id string, _ *http.Request) (string, error) {
+		return "a manager will decide", s.askRefund(ctx, hf, id)
+	})
+	// [/refund-route]
 	// [/hide]
 	return mux
 }

@@ -51,10 +51,12 @@ func (s *Shop) parts() []holdfast.Part {
 	return []holdfast.Part{
 		s.orders,
 		// [hide]
-		// [parts]
+		// [sales-part]
 		sales,
+		// [/sales-part]
+		// [refunds-part]
 		refunds,
-		// [/parts]
+		// [/refunds-part]
 		// [/hide]
 	}
 }

@@ -111,7 +111,7 @@ func (p Project) values() ([]string, error) {
 }
 
 // notReleased is a part of the README of a Go project.
-const notReleased = "\nThe program that wrote this project is not a release, so `go mod tidy` takes the newest release. To use a clone of the repository:\n\n" +
+const notReleased = "\nThe program that wrote this project is not a release. To use a clone of its repository instead of the newest release, first run:\n\n" +
 	"    go mod edit -require " + module + "@v0.0.0 -replace " + module + "=/path/to/holdfast\n"
 
 // render returns the contents of the project's files by their names.
