@@ -31,7 +31,7 @@ var (
 	// For a run, the field "differs" lists the parts of the request that are different.
 	ErrKeyMismatch = fault.Of(fault.KeyMismatch)
 	// ErrKeyExpired is returned when the key of a run belongs to one that has ended and was deleted after its retention. The
-	// run is not started again. The field "runId" is its id.
+	// run is not started again. The field "runId" is its id. It is also returned when a batch is created again whose items were deleted.
 	ErrKeyExpired = fault.Of(fault.KeyExpired)
 	// ErrKeyInFlight is returned while another request with the same idempotency key is in flight. Retry the call a
 	// little later.

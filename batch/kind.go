@@ -184,7 +184,11 @@ func (k *Kind[I, O]) Create(ctx context.Context, d holdfast.Doer, wallet string,
 	n.Items, n.Open = first, open || more
 	b, err := batchengine.Create(ctx, store.DoerOf(d), n)
 	if given && fault.CodeOf(err) == fault.Conflict {
-		return k.again(ctx, d, n, first, more, next, open)
+		b, err := k.again(ctx, d, n, first, more, next, open)
+		if now, failed := batchengine.Get(ctx, store.DoerOf(d), n.ID); failed == nil && !now.ItemsDeletedAt.IsZero() {
+			return publicBatch(now), fault.New(fault.KeyExpired, "batch %q has ended, and its items were deleted after their retention: it is not created again; for new work, use another id", n.ID)
+		}
+		return b, err
 	}
 	total := int64(len(first))
 	for more && err == nil {
@@ -212,11 +216,8 @@ func (k *Kind[I, O]) again(ctx context.Context, d holdfast.Doer, n batchengine.N
 	other := func(what string) (Batch, error) {
 		return publicBatch(b), fault.New(fault.Conflict, "batch %q already exists with %s: use another id", n.ID, what)
 	}
-	switch {
-	case b.Wallet != n.Wallet || b.Handler != n.Handler:
+	if b.Wallet != n.Wallet || b.Handler != n.Handler {
 		return other("another wallet or kind")
-	case !b.ItemsDeletedAt.IsZero():
-		return publicBatch(b), fault.New(fault.KeyExpired, "batch %q has ended, and its items were deleted after their retention: it is not created again; for new work, use another id", n.ID)
 	}
 	closed := b.Sealed || b.Over() || b.CancelRequested
 	total := int64(0)

@@ -31,6 +31,7 @@ type maintenance struct {
 	capacity  *lease.Capacity        // for cleanups
 	rounds    map[int16]*lease.Round // by shard
 	cleaning  sync.WaitGroup
+	pruner    batchengine.Pruner
 }
 
 type maintenanceKey struct{}
@@ -131,9 +132,9 @@ func (k *maintenance) each(ctx context.Context, sweep func(context.Context, stor
 }
 
 // prune deletes items of batches that are past their retention.
-func (k *maintenance) prune(ctx context.Context) (deleted int, more bool, err error) {
+func (k *maintenance) prune(ctx context.Context, size int) (deleted int, more bool, err error) {
 	deleted, err = store.Sweep(ctx, k.engine, func(at store.Partition) (int, error) {
-		n, full, err := batchengine.Prune(ctx, k.engine, at)
+		n, full, err := k.pruner.Sweep(ctx, k.engine, at, size)
 		more = more || full
 		return n, err
 	})

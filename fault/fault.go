@@ -61,7 +61,7 @@ const (
 	UnsupportedMediaType Code = "UNSUPPORTED_MEDIA_TYPE"
 	// KeyMismatch is returned when an idempotency key, or the key of a run, was used before for a different request.
 	KeyMismatch Code = "KEY_MISMATCH"
-	// KeyExpired is returned when the key of a run belongs to one that has ended and was deleted after its retention.
+	// KeyExpired is returned when the key of a run, or the id of a batch, belongs to one that has ended and was deleted after its retention.
 	KeyExpired Code = "KEY_EXPIRED"
 	// CursorExpired is returned when a cursor is of an event of the feed that was lost because a backup was restored.
 	CursorExpired Code = "CURSOR_EXPIRED"

@@ -19,7 +19,7 @@ func TestEffectsOfEndedOperationsAreDeleted(t *testing.T) {
 		const keep = 2 * time.Hour
 		prune := func(want int) {
 			w.Helper()
-			n, more, err := effects.Prune(w.Context(), engine.Of(w.e), keep)
+			n, more, err := effects.Prune(w.Context(), engine.Of(w.e), keep, 1000)
 			if n != want || more || err != nil {
 				w.Fatalf("%d effects were deleted, more %t: %v, want %d", n, more, err, want)
 			}

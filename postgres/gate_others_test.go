@@ -125,6 +125,12 @@ func (s *batchStage) cancelled() {
 	s.must(s.calls()["cancel"])
 }
 
+// over cancels the batch, of which no item was taken, so that it is past its retention.
+func (s *batchStage) over() {
+	s.t.Helper()
+	s.must(s.calls()["cancel"])
+}
+
 func (s *batchStage) cleaning() {
 	s.t.Helper()
 	s.cancelled()
@@ -147,7 +153,7 @@ func (s *batchStage) calls() map[string]call {
 			return wallets.Post(ctx, engine.Of(e), wallets.PostArgs{Wallet: "w", Delta: 7, Reason: "credit", Reference: "two"})
 		},
 		"create": func(ctx context.Context, e *holdfast.Engine) (any, error) {
-			return batchengine.Create(ctx, engine.Of(e), batchengine.New{ID: "b", Wallet: "w", Handler: "h", MaxConcurrency: 2, Attempts: 2, MaxCrashes: 2, Timeout: 24 * time.Hour, Undo: true, Open: true,
+			return batchengine.Create(ctx, engine.Of(e), batchengine.New{ID: "b", Wallet: "w", Handler: "h", MaxConcurrency: 2, Attempts: 2, MaxCrashes: 2, Timeout: 24 * time.Hour, Retention: time.Millisecond, Undo: true, Open: true,
 				Items: []batchengine.Work{{Key: "1", Cost: 2}, {Key: "2", Cost: 2}, {Key: "3", Cost: 2}}})
 		},
 		"add": func(ctx context.Context, e *holdfast.Engine) (any, error) {
@@ -182,6 +188,10 @@ func (s *batchStage) calls() map[string]call {
 		},
 		"resume": func(ctx context.Context, e *holdfast.Engine) (any, error) {
 			return nil, batchengine.Resume(ctx, engine.Of(e), "w")
+		},
+		"prune": func(ctx context.Context, e *holdfast.Engine) (any, error) {
+			n, _, err := new(batchengine.Pruner).Sweep(ctx, engine.Of(e), s.at, 100)
+			return n, err
 		},
 		"resume all": func(ctx context.Context, e *holdfast.Engine) (any, error) {
 			return batchengine.ResumeAll(ctx, engine.Of(e), s.at)

@@ -71,6 +71,7 @@ var scenes = map[string]scene{
 	"batch credited":  batchScene(func(s *batchStage) { s.poor(); s.must(s.calls()["take"]); s.must(s.calls()["post more"]) }),
 	"batch cancelled": batchScene((*batchStage).cancelled),
 	"batch cleaning":  batchScene((*batchStage).cleaning),
+	"batch over":      batchScene((*batchStage).over),
 
 	"request":       requestScene(false),
 	"request taken": requestScene(true),
@@ -276,7 +277,7 @@ func (r *runStage) calls() map[string]call {
 			return r.executor.Expire(ctx, engine.Of(e), r.at)
 		},
 		"prune": func(ctx context.Context, e *holdfast.Engine) (any, error) {
-			n, _, err := r.executor.Prune(ctx, engine.Of(e), r.at)
+			n, _, err := r.executor.Prune(ctx, engine.Of(e), r.at, 500)
 			return n, err
 		},
 		"tick": func(ctx context.Context, e *holdfast.Engine) (any, error) {

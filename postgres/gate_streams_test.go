@@ -160,7 +160,7 @@ func (s *streamStage) calls() map[string]call {
 		},
 		"prune histories": func(ctx context.Context, e *holdfast.Engine) (any, error) {
 			p := retention.Pruner{Retention: time.Hour}
-			n, _, err := p.Sweep(ctx, engine.Of(e))
+			n, _, err := p.Sweep(ctx, engine.Of(e), 2000)
 			return n, err
 		},
 		"last": func(ctx context.Context, e *holdfast.Engine) (any, error) { // what the registration waited for is over

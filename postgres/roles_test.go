@@ -103,7 +103,7 @@ func sweepsOld(t *testing.T, admin *pgx.Conn, hf *holdfast.Engine) {
 		t.Errorf("the truncated stream has %d events, want 1", n)
 	}
 	p := retention.Pruner{Retention: time.Hour}
-	if n, _, err := p.Sweep(t.Context(), engine.Of(hf)); n == 0 || err != nil {
+	if n, _, err := p.Sweep(t.Context(), engine.Of(hf), 2000); n == 0 || err != nil {
 		t.Errorf("removed %d events of the history, want some: %v", n, err)
 	}
 }

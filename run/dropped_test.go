@@ -29,7 +29,7 @@ func TestARunThatWentOnIsDroppedWhole(t *testing.T) {
 	goesOn := `WITH x AS (INSERT INTO holdfast.step (shard, workspace, run, name, visit, n, type, handler, status, input, attempts, failures, epoch, deaths, timeout, begun, uncertain, safety, unknown, created_at)
 			SELECT shard, workspace, run, name, visit + 1, n + 1, type, handler, 'CANCELLED', input, 0, 0, 0, 0, timeout, 0, false, safety, unknown, created_at FROM holdfast.step WHERE run = $1)
 		UPDATE holdfast.run SET version = version + 2, visit = visit + 1 WHERE id = $1`
-	prune := func() error { _, _, err := new(runengine.Executor).Prune(b.ctx, engine.Of(b.e), at); return err }
+	prune := func() error { _, _, err := new(runengine.Executor).Prune(b.ctx, engine.Of(b.e), at, 500); return err }
 	b.ok(errors.Join(storetest.Queue(t, url, goesOn, []any{b.id}, nil, prune)...))
 	b.ok(prune())
 	conn, err := pgx.Connect(b.ctx, url)

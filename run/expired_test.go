@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -80,7 +81,7 @@ func TestALateStartOfADeletedRunIsRefused(t *testing.T) {
 
 		holdfasttest.Advance(t, hf, time.Hour)
 		p := retention.Pruner{Retention: time.Hour}
-		if _, _, err := p.Sweep(ctx, engine.Of(hf)); err != nil {
+		if _, _, err := p.Sweep(ctx, engine.Of(hf), 2000); err != nil {
 			t.Fatal(err)
 		}
 		for name, id := range old {
@@ -155,15 +156,23 @@ func TestTheHistoryOfAFollowedRun(t *testing.T) {
 	storetest.OnEach(t, func(t *testing.T, db string) {
 		var broken atomic.Bool
 		broken.Store(true)
-		all := stream.Select{Pattern: `^\$run/`, Source: stream.Histories}
-		follow := stream.React("follow", all, func(context.Context, *stream.Delivery) error { return nil }, stream.Options{})
-		fails := stream.React("fails", all, func(context.Context, *stream.Delivery) error {
-			if broken.Load() {
-				return holdfast.NonRetryable(errors.New("no"))
-			}
-			return nil
-		}, stream.Options{})
-		hf := holdfasttest.OpenOn(t, holdfasttest.At(db), run.Retention(time.Hour), instant, follow, fails)
+		handled := make(map[stream.Version]int) // Settle calls one body at a time
+		open := func(pattern string) *holdfast.Engine {
+			follow := stream.React("follow", stream.Select{Pattern: pattern, Source: stream.Histories}, func(_ context.Context, d *stream.Delivery) error {
+				if strings.HasPrefix(d.Stream, "$run/") {
+					handled[d.Version]++
+				}
+				return nil
+			}, stream.Options{})
+			fails := stream.React("fails", stream.Select{Pattern: `^\$run/`, Source: stream.Histories}, func(context.Context, *stream.Delivery) error {
+				if broken.Load() {
+					return holdfast.NonRetryable(errors.New("no"))
+				}
+				return nil
+			}, stream.Options{})
+			return holdfasttest.OpenOn(t, holdfasttest.At(db), run.Retention(time.Hour), instant, follow, fails)
+		}
+		hf := open(`^\$run/`)
 		ctx := t.Context()
 		settle := func() {
 			t.Helper()
@@ -174,7 +183,7 @@ func TestTheHistoryOfAFollowedRun(t *testing.T) {
 		sweep := func() {
 			t.Helper()
 			p := retention.Pruner{Retention: time.Hour}
-			if _, _, err := p.Sweep(ctx, engine.Of(hf)); err != nil {
+			if _, _, err := p.Sweep(ctx, engine.Of(hf), 2000); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -213,17 +222,34 @@ func TestTheHistoryOfAFollowedRun(t *testing.T) {
 		want("the run exists", len(events), 2) // the reaction that fails has handled none
 		engine.Of(hf).Round(ctx)
 		sweep()
-		want("a reaction is blocked", len(events), 1)
+		want("a reaction is blocked", len(events), 2)
+		if err := hf.Close(); err != nil {
+			t.Fatal(err)
+		}
+		hf = open(`^\$(run|entity)/`) // the other one looks for histories that it does not know
+		settle()
 		broken.Store(false)
 		if touched, _, err := reactions.Repair(ctx, engine.Of(hf), "unblock", "", reactions.Filter{}); err != nil || len(touched) != 1 {
 			t.Fatal(touched, err)
 		}
 		sweep()
-		want("a reaction is due", len(events), 1)
+		want("a reaction is due", len(events), 2)
 		settle()
 		sweep()
 		want("all is handled", 0, 0)
+		if err := hf.Close(); err != nil {
+			t.Fatal(err)
+		}
+		hf = open(`^\$`)
 		settle()
 		want("afterwards", 0, 0)
+		for version, times := range handled {
+			if times != 1 {
+				t.Errorf("version %d was handled %d times", version, times)
+			}
+		}
+		if len(handled) != len(events) {
+			t.Errorf("%d events were handled, want %d", len(handled), len(events))
+		}
 	})
 }

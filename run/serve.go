@@ -146,10 +146,13 @@ func (k *service) expire(ctx context.Context) (freed int, err error) {
 	return store.Sweep(ctx, k.engine, func(at store.Partition) (int, error) { return k.Executor.Expire(ctx, k.engine, at) })
 }
 
+// rowsOfRun is about how many rows a run has.
+const rowsOfRun = 5
+
 // prune deletes runs whose retention has ended.
-func (k *service) prune(ctx context.Context) (deleted int, more bool, err error) {
+func (k *service) prune(ctx context.Context, size int) (deleted int, more bool, err error) {
 	deleted, err = store.Sweep(ctx, k.engine, func(at store.Partition) (int, error) {
-		n, full, err := k.Executor.Prune(ctx, k.engine, at)
+		n, full, err := k.Executor.Prune(ctx, k.engine, at, max(size/rowsOfRun, 1))
 		more = more || full
 		return n, err
 	})

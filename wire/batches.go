@@ -49,7 +49,7 @@ type Batch struct {
 	Error           string      `json:"error,omitempty" doc:"Why the batch's teardown or cleanup makes no progress."`
 	CreatedAt       *Time       `json:"createdAt"`
 	UpdatedAt       *Time       `json:"updatedAt"`
-	ItemsDeletedAt  *Time       `json:"itemsDeletedAt,omitempty" doc:"When the deletion of the items began, after their retention. Their counts and sums remain."`
+	ItemsDeletedAt  *Time       `json:"itemsDeletedAt,omitempty" doc:"When the deletion of the items began, after their retention. The counts and sums of the batch remain."`
 }
 
 // BatchCounts is the number of items per state. Each item is counted in one of the first five

@@ -105,10 +105,9 @@ var Wide = map[string]string{
 	"streams.close_list_expired": "one janitor reopens half-closed streams in all workspaces on a shard",
 	"streams.list_deletable":     "one janitor deletes dropped data in all workspaces on a shard",
 
-	"history.delete_positions": "old history is deleted in the order of time, across workspaces",
-	"history.prune":            "old history is deleted in the order of time, across workspaces",
-	"history.get_page_end":     "old history is deleted in the order of time, across workspaces",
-	"meta.is_used":             "a database is used or not",
+	"history.prune":        "old history is deleted in the order of time, across workspaces",
+	"history.get_page_end": "old history is deleted in the order of time, across workspaces",
+	"meta.is_used":         "a database is used or not",
 
 	"check.streams":   "a check reads the whole database",
 	"check.events":    "a check reads the whole database",

@@ -594,7 +594,7 @@ func Items(ctx context.Context, d store.Doer, id string, after int64, state stri
 		return nil, fault.New(fault.Validation, "state must be one of %s, got %q", strings.Join(States, ", "), state).With("field", "state")
 	}
 	all, err := itemsVerb.Do(ctx, d, itemsArgs{id, after, math.MaxInt64, state, limit})
-	if err == nil && len(all) < limit {
+	if err == nil {
 		err = complete(ctx, d, id)
 	}
 	return all, err
@@ -603,9 +603,9 @@ func Items(ctx context.Context, d store.Doer, id string, after int64, state stri
 // complete returns an error if items of a batch were deleted. It is called after items were read, so that what is left of them is not
 // taken for all: their deletion marks the batch first.
 func complete(ctx context.Context, d store.Doer, id string) error {
-	all, err := getVerb.Do(ctx, d, id)
-	if err == nil && len(all) > 0 && !all[0].ItemsDeletedAt.IsZero() {
-		err = fault.New(fault.NotFound, "the items of batch %q were deleted from %s on, after their retention: its counts and sums remain", id, all[0].ItemsDeletedAt.UTC().Format(time.RFC3339)).With("status", all[0].Status)
+	b, err := Get(ctx, d, id) // a bulk is deleted as a whole
+	if err == nil && !b.ItemsDeletedAt.IsZero() {
+		err = fault.New(fault.NotFound, "the items of batch %q were deleted from %s on, after their retention: the counts and sums of the batch remain", id, b.ItemsDeletedAt.UTC().Format(time.RFC3339)).With("status", b.Status)
 	}
 	return err
 }
@@ -618,7 +618,7 @@ func SearchItems(ctx context.Context, d store.Doer, b Batch, after int64, state 
 	}
 	upto := after + int64(store.SearchScan)
 	some, err := itemsVerb.Do(ctx, d, itemsArgs{b.ID, after, upto, state, limit})
-	if err == nil && len(some) < limit {
+	if err == nil {
 		err = complete(ctx, d, b.ID)
 	}
 	if err != nil {

@@ -3,6 +3,7 @@ package batchengine
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"github.com/holdfast-go/holdfast/fault"
@@ -99,13 +100,15 @@ type renewCleanupArgs struct {
 
 type deleteItemsArgs struct {
 	id    string `arg:"batch"`
+	after string `arg:"after"` // the key
 	limit int    `arg:"room"`
 }
 
 type deletedItems struct {
 	applied bool
-	n       int  // items deleted
-	last    bool // no more are due
+	n       int    // items deleted
+	last    string // key of the last one
+	over    bool   // none is left, and the batch is done
 }
 
 var (
@@ -113,7 +116,7 @@ var (
 		store.Each(func(x *due) []any { return []any{&x.workspace, &x.id} }))
 	deleteItemsVerb = store.VerbOf[deleteItemsArgs](store.Decl{Name: "batches.delete_items", Idempotent: true},
 		func(a deleteItemsArgs) []string { return []string{row(a.id)} },
-		store.Outcome(func(x *deletedItems) (*bool, []any) { return &x.applied, []any{&x.n, &x.last} }))
+		store.Outcome(func(x *deletedItems) (*bool, []any) { return &x.applied, []any{&x.n, &x.last, &x.over} }))
 	cancelItemsVerb = store.VerbOf[cancelItemsArgs](store.Decl{Name: "batches.cancel_items", Events: store.HistoryEvents},
 		func(a cancelItemsArgs) []string { return []string{row(a.id)} },
 		store.Outcome(func(f *cancelledItems) (*bool, []any) {
@@ -170,30 +173,56 @@ func cancelItems(ctx context.Context, d store.Doer, at store.Partition, id strin
 	}
 }
 
-// prunePage is how many items one transaction deletes, and pruneBatches from how many batches a sweep deletes a page.
-const (
-	prunePage    = 500
-	pruneBatches = 50
-)
+// pruneBatches is from how many batches a sweep deletes items.
+const pruneBatches = 50
 
-// Prune deletes a page of the items of each ended batch that is past its retention, in a workspace or in all on a shard. It returns how
-// many items and empty batches it deleted, and whether there may be more.
-func Prune(ctx context.Context, d store.Doer, at store.Partition) (n int, more bool, err error) {
+// Pruner deletes the items of ended batches that are past their retention. The zero value is ready to use, and remembers where the next page
+// of a batch begins: a page from the beginning would walk over all deleted rows that are not vacuumed yet. Safe for concurrent use; several
+// nodes may prune at once.
+type Pruner struct {
+	mu    sync.Mutex
+	after map[[2]string]string // the last key, by workspace and batch
+}
+
+// Sweep deletes up to about size items, in a workspace or in all on a shard. It returns how many items it deleted, and whether there may be
+// more. A batch that fails does not stop the others.
+func (p *Pruner) Sweep(ctx context.Context, d store.Doer, at store.Partition, size int) (n int, more bool, err error) {
 	all, err := listPrunableVerb.DoAt(ctx, d, at, pruneBatches)
 	if err != nil {
 		return 0, false, err
 	}
+	var failed error
+	moved := false // a batch is not due any more
 	for _, x := range all {
-		gone, err := deleteItemsVerb.DoAt(ctx, d, store.Partition{Shard: at.Shard, Workspace: x.workspace}, deleteItemsArgs{x.id, prunePage})
-		if err != nil {
-			return n, false, err
+		if n >= size {
+			return n, true, failed
 		}
-		if gone.applied {
-			n += max(gone.n, 1)
-			more = more || !gone.last
-		}
+		deleted, over, err := p.prune(ctx, d, store.Partition{Shard: at.Shard, Workspace: x.workspace}, x.id, size)
+		n, moved, failed = n+deleted, moved || over, errors.Join(failed, err)
+		more = more || err == nil && !over
 	}
-	return n, more || len(all) == pruneBatches && n > 0, nil
+	return n, more && n > 0 || moved && len(all) == pruneBatches, failed
+}
+
+// prune deletes a page of items, and reports whether the batch is done.
+func (p *Pruner) prune(ctx context.Context, d store.Doer, at store.Partition, id string, size int) (n int, over bool, err error) {
+	key := [2]string{at.Workspace, id}
+	p.mu.Lock()
+	a := deleteItemsArgs{id, p.after[key], size}
+	p.mu.Unlock()
+	gone, err := deleteItemsVerb.DoAt(ctx, d, at, a)
+	if err != nil || !gone.applied { // another node deletes them
+		return 0, false, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.after == nil {
+		p.after = make(map[[2]string]string)
+	}
+	if p.after[key] = gone.last; gone.last == "" { // done, or begin again
+		delete(p.after, key)
+	}
+	return gone.n, gone.over, nil
 }
 
 // maxPause is the maximum pause after a failed cleanup.

@@ -342,19 +342,25 @@ func TestPruneLeavesTheLastCleanup(t *testing.T) {
 			s.ok(err)
 			s.ok(batchengine.Cleaned(ctx, engine.Of(s.e), all...))
 		}
-		prune := func(want int) {
+		prune := func(want int64) {
 			t.Helper()
 			var nodes sync.WaitGroup
 			var deleted atomic.Int64
 			for range 2 {
 				nodes.Go(func() {
-					n, _, err := batchengine.Prune(ctx, engine.Of(s.e), at)
-					if deleted.Add(int64(n)); err != nil {
-						t.Error(err)
+					var p batchengine.Pruner
+					for more := true; more; {
+						var n int
+						var err error
+						if n, more, err = p.Sweep(ctx, engine.Of(s.e), at, 1); err != nil {
+							t.Error(err)
+							return
+						}
+						deleted.Add(int64(n))
 					}
 				})
 			}
-			if nodes.Wait(); deleted.Load() < int64(want) {
+			if nodes.Wait(); deleted.Load() != want {
 				t.Errorf("deleted %d items, want %d", deleted.Load(), want)
 			}
 		}
@@ -368,7 +374,8 @@ func TestPruneLeavesTheLastCleanup(t *testing.T) {
 			t.Errorf("the batch: %+v", b)
 		}
 		holdfasttest.Advance(t, s.e, time.Hour)
-		if n, more, err := batchengine.Prune(ctx, engine.Of(s.e), at); n != 0 || more || err != nil {
+		var p batchengine.Pruner
+		if n, more, err := p.Sweep(ctx, engine.Of(s.e), at, 500); n != 0 || more || err != nil {
 			t.Errorf("deleted %d more, more %t, error %v", n, more, err)
 		}
 	})

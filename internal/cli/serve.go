@@ -139,8 +139,11 @@ func (s server) run(ctx context.Context) error {
 	if s.JanitorEvery < 0 || s.JanitorStuckAfter < 0 {
 		return misuse("--janitor-every and --janitor-stuck-after must not be negative, got %s and %s", s.JanitorEvery, s.JanitorStuckAfter)
 	}
-	if s.KeepRuns < 0 || s.KeepRunKeys < 0 || s.KeepBatches != nil && *s.KeepBatches < 0 {
-		return misuse("--keep-runs, --keep-run-keys and --keep-batches must not be negative")
+	if s.KeepRuns < 0 || s.KeepRunKeys < 0 {
+		return misuse("--keep-runs and --keep-run-keys must not be negative, got %s and %s", s.KeepRuns, s.KeepRunKeys)
+	}
+	if s.KeepBatches != nil && *s.KeepBatches != 0 && *s.KeepBatches < time.Millisecond {
+		return misuse("--keep-batches must be 0s or at least 1ms, got %s", *s.KeepBatches)
 	}
 	if err := s.options(); err != nil {
 		return err
@@ -241,7 +244,12 @@ func (p defaultRetention) Register(ctx context.Context, e *holdfast.Engine) erro
 		return err
 	}
 	if !deletes {
-		p.log.Info("histories and the items of batches are kept forever: set --keep-history and --keep-batches to delete old ones")
+		if p.histories {
+			p.log.Info("histories are kept forever: set --keep-history to delete old ones")
+		}
+		if p.batches {
+			p.log.Info("items of batches are kept forever: set --keep-batches to delete old ones")
+		}
 		return nil
 	}
 	if p.histories {

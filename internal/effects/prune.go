@@ -15,20 +15,17 @@ type pruneArgs struct {
 
 var pruneVerb = store.VerbOf[pruneArgs](store.Decl{Name: "effects.prune", Lane: store.Work}, nil, store.CountRows)
 
-// prunePage is how many effects one sweep deletes per shard.
-const prunePage = 1000
-
-// Prune deletes effects of operations that ended longer ago than keep, at most a page on each shard, and reports whether there may be
+// Prune deletes effects of operations that ended longer ago than keep, at most limit on each shard, and reports whether there may be
 // more. Effects of an operation that has not ended, or of which a person has not seen a contradiction, stay.
-func Prune(ctx context.Context, d store.Doer, keep time.Duration) (n int, more bool, err error) {
+func Prune(ctx context.Context, d store.Doer, keep time.Duration, limit int) (n int, more bool, err error) {
 	status, err := store.Ask.DoAt(ctx, d, store.Partition{}, struct{}{})
 	if err != nil {
 		return 0, false, err
 	}
-	a := pruneArgs{store.FirstID(status.Now.Add(-keep)).String(), keep, prunePage}
+	a := pruneArgs{store.FirstID(status.Now.Add(-keep)).String(), keep, limit}
 	n, err = store.Sweep(ctx, d, func(at store.Partition) (int, error) {
 		n, err := pruneVerb.DoAt(ctx, d, at, a)
-		more = more || n == prunePage
+		more = more || n == limit
 		return n, err
 	})
 	return n, more, err

@@ -189,14 +189,15 @@ func (e *Engine) newJanitor(every time.Duration) *lease.Janitor {
 // RetainHistory sets the retention of histories, and of the effects of operations that have ended. It is called before the engine runs.
 func (e *Engine) RetainHistory(least time.Duration) {
 	pruner := &retention.Pruner{Retention: least}
-	e.Deletes("history", func(ctx context.Context) (int, bool, error) { return pruner.Sweep(ctx, e) })
-	e.Deletes("effects", func(ctx context.Context) (int, bool, error) { return effects.Prune(ctx, e, least) })
+	e.Deletes("history", func(ctx context.Context, size int) (int, bool, error) { return pruner.Sweep(ctx, e, size) })
+	e.Deletes("effects", func(ctx context.Context, size int) (int, bool, error) { return effects.Prune(ctx, e, least, size) })
 }
 
-// Deletes adds a sweep that deletes a page of rows past their retention, and reports whether there may be more. Parts call
+// Deletes adds a sweep that deletes a page of about size rows past their retention, and reports whether there may be more. Parts call
 // it when they are registered.
-func (e *Engine) Deletes(name string, page func(context.Context) (n int, more bool, err error), needs ...wake.WorkKind) {
-	e.Sweep(name, func(ctx context.Context) (int, error) { return lease.Repeat(ctx, e.janitor.Every/2, page) }, needs...)
+func (e *Engine) Deletes(name string, page func(ctx context.Context, size int) (n int, more bool, err error), needs ...wake.WorkKind) {
+	pages := new(lease.Pages)
+	e.Sweep(name, func(ctx context.Context) (int, error) { return pages.Repeat(ctx, e.janitor.Every/2, page) }, needs...)
 }
 
 // hasWork returns which needs have work, on any shard.

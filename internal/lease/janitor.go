@@ -1,6 +1,7 @@
 package lease
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"maps"
@@ -26,14 +27,32 @@ type Sweep struct {
 // longestRepeat limits how long a sweep repeats: until it ends, the other sweeps wait.
 const longestRepeat = 5 * time.Second
 
+// Pages deletes pages of rows, in a size that takes about as long as writers may have to wait for one: on SQLite there is one writer. The zero
+// value is ready to use, and remembers the size. It is safe for concurrent use.
+type Pages struct{ size atomic.Int64 }
+
+// The sizes of pages, in rows, and how long one should take.
+const (
+	firstPage    = 200
+	smallestPage = 20
+	largestPage  = 2000
+	pageTime     = 20 * time.Millisecond
+)
+
 // Repeat deletes page after page while there is more, for at most a time. It waits after each page as long as the page
-// took, so that deleting leaves half of one connection's time to others. page returns how many rows it deleted, and
-// whether there may be more.
-func Repeat(ctx context.Context, limit time.Duration, page func(context.Context) (n int, more bool, err error)) (sum int, err error) {
+// took, so that deleting leaves half of one connection's time to others. page deletes about as many rows as it is told, and returns how many it
+// deleted, and whether there may be more.
+func (p *Pages) Repeat(ctx context.Context, limit time.Duration, page func(ctx context.Context, size int) (n int, more bool, err error)) (sum int, err error) {
 	for begun := clock.OfMachine(); ; {
-		since := clock.OfMachine()
-		n, more, err := page(ctx)
+		since, size := clock.OfMachine(), cmp.Or(p.size.Load(), firstPage)
+		n, more, err := page(ctx, int(size))
 		took := clock.OfMachine().Sub(since)
+		switch {
+		case took > pageTime:
+			p.size.Store(max(size/2, smallestPage))
+		case took < pageTime/2 && more:
+			p.size.Store(min(size*2, largestPage))
+		}
 		if sum += n; err != nil || !more || clock.OfMachine().Sub(begun)+took >= min(limit, longestRepeat) {
 			return sum, err
 		}

@@ -32,7 +32,7 @@ func TestRepeat(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				n, begun := 0, clock.OfMachine()
-				sum, err := lease.Repeat(t.Context(), c.limit, func(ctx context.Context) (int, bool, error) {
+				sum, err := new(lease.Pages).Repeat(t.Context(), c.limit, func(ctx context.Context, _ int) (int, bool, error) {
 					_ = clock.Wait(ctx, c.page)
 					if n++; n == c.until {
 						return 1, true, failed
@@ -47,7 +47,7 @@ func TestRepeat(t *testing.T) {
 	}
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
-		_, err := lease.Repeat(ctx, time.Hour, func(ctx context.Context) (int, bool, error) {
+		_, err := new(lease.Pages).Repeat(ctx, time.Hour, func(ctx context.Context, _ int) (int, bool, error) {
 			_ = clock.Wait(ctx, time.Second)
 			cancel()
 			return 1, true, nil

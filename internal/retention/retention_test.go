@@ -78,12 +78,12 @@ func TestOldHistoryGoes(t *testing.T) {
 			t.Fatal(err)
 		}
 		p := retention.Pruner{Retention: time.Hour}
-		if n, _, err := p.Sweep(t.Context(), engine.Of(hf)); err != nil || n != 0 {
+		if n, _, err := p.Sweep(t.Context(), engine.Of(hf), 2000); err != nil || n != 0 {
 			t.Fatalf("deleted %d events at once, error %v, want 0", n, err)
 		}
 		holdfasttest.Advance(t, hf, 2*time.Hour)
 		move(t, hf, "busy", 2)
-		if n, _, err := p.Sweep(t.Context(), engine.Of(hf)); err != nil || n != 7 {
+		if n, _, err := p.Sweep(t.Context(), engine.Of(hf), 2000); err != nil || n != 7 {
 			t.Fatalf("deleted %d events, error %v, want 7", n, err)
 		}
 		if got := versions(t, hf, entities.Stream("l", "idle")); len(got) != 1 || got[0] != 3 {
@@ -95,11 +95,11 @@ func TestOldHistoryGoes(t *testing.T) {
 		if got := versions(t, hf, "users"); len(got) != 2 {
 			t.Errorf("user stream has versions %v, want 2", got)
 		}
-		if n, _, err := p.Sweep(t.Context(), engine.Of(hf)); err != nil || n != 0 {
+		if n, _, err := p.Sweep(t.Context(), engine.Of(hf), 2000); err != nil || n != 0 {
 			t.Errorf("second sweep deleted %d events, error %v, want 0", n, err)
 		}
 		holdfasttest.Advance(t, hf, 2*time.Hour)
-		if n, _, err := p.Sweep(t.Context(), engine.Of(hf)); err != nil || n != 1 {
+		if n, _, err := p.Sweep(t.Context(), engine.Of(hf), 2000); err != nil || n != 1 {
 			t.Errorf("after two hours the sweep deleted %d events, error %v, want 1", n, err)
 		}
 		move(t, hf, "idle", 1)
@@ -124,7 +124,7 @@ func TestWhatAReactionNeedsStays(t *testing.T) {
 		p := retention.Pruner{Retention: time.Hour}
 		sweep := func() {
 			t.Helper()
-			if _, _, err := p.Sweep(ctx, engine.Of(hf)); err != nil {
+			if _, _, err := p.Sweep(ctx, engine.Of(hf), 2000); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -202,7 +202,7 @@ func TestASlowClockShortensNoHistory(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := retention.Pruner{Retention: retention.Shortest}
-	if n, _, err := p.Sweep(t.Context(), engine.Of(hf)); err != nil || n != 0 {
+	if n, _, err := p.Sweep(t.Context(), engine.Of(hf), 2000); err != nil || n != 0 {
 		t.Errorf("deleted %d recent events, error %v, want 0", n, err)
 	}
 }
@@ -216,12 +216,12 @@ func TestASweepThatDeletesNothingRests(t *testing.T) {
 		}
 		move(t, hf, "d", 4)
 		holdfasttest.Advance(t, hf, 2*time.Hour)
-		p := retention.Pruner{Retention: time.Hour, Page: 3}
+		p := retention.Pruner{Retention: time.Hour, Rest: 3}
 		for i, want := range []struct {
 			n    int
 			more bool
 		}{{0, false}, {3, true}, {1, false}} { // a, b, c; three of d; the one before its last
-			n, more, err := p.Sweep(t.Context(), engine.Of(hf))
+			n, more, err := p.Sweep(t.Context(), engine.Of(hf), 3)
 			if err != nil || n != want.n || more != want.more {
 				t.Errorf("sweep %d: deleted %d, more %t, error %v, want %d and %t", i, n, more, err, want.n, want.more)
 			}

@@ -267,10 +267,10 @@ func (k *Executor) Expire(ctx context.Context, d store.Doer, at store.Partition)
 	return freed, failed
 }
 
-// Prune deletes a page of the runs whose retention has ended, in a workspace or in all workspaces of a shard. It returns
+// Prune deletes up to limit runs whose retention has ended, in a workspace or in all workspaces of a shard. It returns
 // their number, and whether there may be more. Their keys stay for KeyRetention.
-func (k *Executor) Prune(ctx context.Context, d store.Doer, at store.Partition) (n int, more bool, err error) {
-	all, err := listPrunableVerb.DoAt(ctx, d, at, sweepLimit)
+func (k *Executor) Prune(ctx context.Context, d store.Doer, at store.Partition, limit int) (n int, more bool, err error) {
+	all, err := listPrunableVerb.DoAt(ctx, d, at, limit)
 	if err != nil {
 		return 0, false, err
 	}
@@ -290,5 +290,5 @@ func (k *Executor) Prune(ctx context.Context, d store.Doer, at store.Partition) 
 			return int(deleted.Load()), false, errors.Join(errs...)
 		}
 	}
-	return int(deleted.Load()), len(all) == sweepLimit && deleted.Load() > 0, nil
+	return int(deleted.Load()), len(all) == limit && deleted.Load() > 0, nil
 }

@@ -144,7 +144,7 @@ export interface Batch {
   error?: string;
   handler: string;
   id: string;
-  /** When the deletion of the items began, after their retention. Their counts and sums remain. */
+  /** When the deletion of the items began, after their retention. The counts and sums of the batch remain. */
   itemsDeletedAt?: string;
   /** Whether items can still be added. */
   open: boolean;

@@ -6,7 +6,7 @@ WHEN 'batch' THEN
 WHEN 'maintenance' THEN
      (SELECT 0 FROM {schema}.batch b WHERE b.shard = t.shard::smallint AND b.due_at <= c.now ORDER BY b.due_at LIMIT 1)
 WHEN 'old batch' THEN
-     (SELECT 0 FROM {schema}.batch b WHERE b.shard = t.shard::smallint AND b.prune_at <= c.now ORDER BY b.prune_at LIMIT 1)
+     (SELECT 0 FROM {schema}.batch b WHERE b.shard + 0 = t.shard::smallint AND b.prune_at <= c.now ORDER BY b.prune_at LIMIT 1)
 WHEN 'cleaning' THEN
      (SELECT 0 FROM {schema}.item i WHERE i.shard = t.shard::smallint AND i.sweep_at <= c.now ORDER BY i.sweep_at LIMIT 1)
 WHEN 'held item' THEN -- in batches with running items

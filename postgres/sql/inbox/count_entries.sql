@@ -83,7 +83,7 @@ SELECT 'heldUpRetention', pg_catalog.count(*)
           WHERE r.shard = :shard AND r.prune_at <= (SELECT t.deleted FROM t) ORDER BY r.prune_at LIMIT 1)
         UNION ALL
         (SELECT 1 FROM {schema}.batch b
-          WHERE b.shard = :shard AND b.prune_at <= (SELECT t.deleted FROM t) ORDER BY b.prune_at LIMIT 1)
+          WHERE b.shard + 0 = :shard AND b.prune_at <= (SELECT t.deleted FROM t) ORDER BY b.prune_at LIMIT 1)
         UNION ALL
         (SELECT 1
            FROM (SELECT s.shard, s.workspace, s.name, s.first FROM {schema}.stream s

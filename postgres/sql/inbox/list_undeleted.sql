@@ -9,7 +9,7 @@ SELECT x.kind, x.since, '', 'epoch'::timestamptz, x.kind, x.n::text, x.subject, 
         UNION ALL
         SELECT 'batches', pg_catalog.min(b.prune_at), pg_catalog.count(*), pg_catalog.min(b.id)
           FROM (SELECT b.prune_at, b.id FROM {schema}.batch b
-                 WHERE b.shard = :shard AND (:workspace = '' OR b.workspace = :workspace) AND b.prune_at <= (SELECT {now} - :patience::float8 * interval '1 ms')
+                 WHERE b.shard + 0 = :shard AND (:workspace = '' OR b.workspace = :workspace) AND b.prune_at <= (SELECT {now} - :patience::float8 * interval '1 ms')
                  ORDER BY b.prune_at LIMIT :limit) AS b
         UNION ALL
         SELECT 'streams', pg_catalog.min(s.at), pg_catalog.count(*), pg_catalog.min(s.name)

@@ -169,7 +169,7 @@ class _Batch(TypedDict):
 class Batch(_Batch, total=False):
     # Why the batch's teardown or cleanup makes no progress.
     error: str
-    # When the deletion of the items began, after their retention. Their counts and sums remain.
+    # When the deletion of the items began, after their retention. The counts and sums of the batch remain.
     itemsDeletedAt: str
 
 

@@ -71,7 +71,7 @@ function BatchDetail({ id }: { id: string }) {
     <Panel title="Progress"><Progress b={b} /></Panel>
     <Equation b={b} />
     <Facts of={[["Handler", <a class="link" href={to.handler(b.handler)}>{b.handler}</a>], ["Wallet", <a class="link" href={to.wallet(b.wallet)}>{b.wallet}</a>], ["At the same time", plural(b.parallel, "item")], ["Items", b.open ? "more can be added until it is sealed" : "sealed"], ["Created", <Time at={b.createdAt} />], ["Changed", <Time at={b.updatedAt} />]]} />
-    <Items b={b} />
+    {b.itemsDeletedAt ? <Panel title="Items"><Empty title="The items were deleted">They were deleted from <Time at={b.itemsDeletedAt} /> on, after their retention. The counts and sums remain.</Empty></Panel> : <Items b={b} />}
     <Events stream={"$batch/" + id} kind="batch" subject={id} />
   </Detail>;
 }
@@ -127,9 +127,9 @@ const most = 1000; // items that are added up without being asked to
 /** Equation shows where the charged points are: accepted for good, refunded for cancelled items, returned for failed ones, or still open. */
 function Equation({ b }: { b: Batch }) {
   const [sums, set] = useState<Sums>(), [error, setError] = useState<Refused>(), [busy, setBusy] = useState(false), [asked, again] = useState(0);
-  const large = size(b) > most;
+  const large = size(b) > most, gone = b.itemsDeletedAt;
   useEffect(() => {
-    if (large && !asked) return;
+    if (gone || large && !asked) return;
     const mine = new AbortController();
     const timer = setTimeout(async () => {
       setBusy(true);
@@ -139,9 +139,9 @@ function Equation({ b }: { b: Batch }) {
     return () => { clearTimeout(timer); mine.abort(); };
   }, [large ? "" : b.updatedAt, asked]);
   const title = "Points";
-  if (error) return <Panel title={title}><Failure error={error} retry={() => again(n => n + 1)} /></Panel>;
-  if (!sums) return <Panel title={title} actions={large && <Button class="small" disabled={busy} onClick={() => again(n => n + 1)}>{busy ? "Adding up…" : `Add up ${plural(size(b), "item")}`}</Button>}>
-    <div class="equation"><Term n={b.charged} label="charged" /><i>=</i><Term n={b.charged - b.refunded} label="accepted or open" /><i>+</i><Term n={b.refunded} label="refunded or returned" /></div></Panel>;
+  if (error && !gone) return <Panel title={title}><Failure error={error} retry={() => again(n => n + 1)} /></Panel>;
+  if (!sums || gone) return <Panel title={title} actions={large && !gone && <Button class="small" disabled={busy} onClick={() => again(n => n + 1)}>{busy ? "Adding up…" : `Add up ${plural(size(b), "item")}`}</Button>}>
+    <div class="equation"><Term n={b.charged} label="charged" /><i>=</i><Term n={b.charged - b.refunded} label={gone ? "accepted" : "accepted or open"} /><i>+</i><Term n={b.refunded} label="refunded or returned" /></div></Panel>;
   const x = sums.batch, refunded = x.refunded - sums.returned, right = sums.accepted + x.refunded + sums.open, difference = x.charged - right, live = !ended(x);
   return <Panel title={title} actions={<><span class="shown">{plural(size(x), "item")} added up{busy ? "…" : ""}</span>{large && <Button class="small" disabled={busy} onClick={() => again(n => n + 1)}>Again</Button>}</>}>
     <div class="equation" data-holds={difference === 0}><Term n={x.charged} label="charged" /><i>=</i><Term n={sums.accepted} label="accepted" /><i>+</i><Term n={refunded} label="refunded" /><i>+</i><Term n={sums.returned} label="returned" />{(live || sums.open !== 0) && <><i>+</i><Term n={sums.open} label="still open" /></>}
