@@ -185,7 +185,7 @@ func (k *Kind[I, O]) Create(ctx context.Context, d holdfast.Doer, wallet string,
 	b, err := batchengine.Create(ctx, store.DoerOf(d), n)
 	if given && fault.CodeOf(err) == fault.Conflict {
 		b, err := k.again(ctx, d, n, first, more, next, open)
-		if now, failed := batchengine.Get(ctx, store.DoerOf(d), n.ID); failed == nil && !now.ItemsDeletedAt.IsZero() {
+		if now, failed := batchengine.Get(ctx, store.DoerOf(d), n.ID); failed == nil && !now.ItemsDeletedAt.IsZero() && now.Wallet == n.Wallet && now.Handler == n.Handler {
 			return publicBatch(now), fault.New(fault.KeyExpired, "batch %q has ended, and its items were deleted after their retention: it is not created again; for new work, use another id", n.ID)
 		}
 		return b, err

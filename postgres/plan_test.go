@@ -181,6 +181,7 @@ var planned = []struct{ name, args string }{
 	{"feed.search_backward", `0, 'v', 5000, 100, 10, '["e"]', '', '', 0, NULL`},
 	{"feed.ready", `0, '', 100`},
 	{"history.get_page_end", `0, '', '` + least + `', '` + most + `', 100`},
+	{"reactions.mark_live", `0, 'w7', 'comes', '["prepared"]'`},
 	{"history.prune", `0, '', '` + least + `', '` + most + `', 100, 3600000`},
 	{"history.find_operation", `0, 'w', '` + least + `', '` + least + `'`},
 	{"history.get_horizon", `0, 'w', '` + least + `'`},
@@ -320,7 +321,8 @@ var many = []string{
 	`INSERT INTO holdfast.reaction (shard, workspace, name, source, events, streams, options, max_deaths, priority, base, state, created_at, updated_at)
 	 SELECT 0, w, r, s, '["*"]', '', '{"handler": "h"}', 1, 0, 0, t, clock_timestamp(), clock_timestamp()
 	   FROM (SELECT 'w' || n AS w, 'r' AS r, 'event' AS s, 'live' AS t FROM generate_series(1, 20000) n
-	         UNION ALL VALUES ('w', 'h', 'history', 'live'), ('w', 'gone', 'event', 'removed'), ('w', 'held', 'event', 'live')) AS x`,
+	         UNION ALL VALUES ('w', 'h', 'history', 'live'), ('w', 'gone', 'event', 'removed'), ('w', 'held', 'event', 'live'), ('w7', 'comes', 'history', 'waiting')) AS x`,
+	`UPDATE holdfast.reaction SET waits = '["prepared"]' WHERE name = 'comes'`,
 	`INSERT INTO holdfast.handler SELECT 0, 'w' || n, 'h', 'worker', '', '', '', 0, '', clock_timestamp(), clock_timestamp() FROM generate_series(1, 20000) n`,
 	`INSERT INTO holdfast.webhook (shard, workspace, id, name, url, events, streams, secret, version, created_by, created_at)
 	 SELECT 0, 'w' || n, 'x', '', '', '[]', '', '', 0, '', clock_timestamp() FROM generate_series(1, 20000) n`,

@@ -17,6 +17,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/reactions"
 	"github.com/holdfast-go/holdfast/internal/retention"
 	"github.com/holdfast-go/holdfast/internal/runengine"
+	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/storetest"
 	"github.com/holdfast-go/holdfast/run"
 	"github.com/holdfast-go/holdfast/stream"
@@ -252,4 +253,49 @@ func TestTheHistoryOfAFollowedRun(t *testing.T) {
 			t.Errorf("%d events were handled, want %d", len(handled), len(events))
 		}
 	})
+}
+
+// TestAHistoryThatGoesDuringARegistration verifies that a reaction has no position on the history of a deleted run that was deleted while the
+// transaction that registers the reaction was open.
+func TestAHistoryThatGoesDuringARegistration(t *testing.T) {
+	instant := run.Define("instant", "1", run.If("only", "true", "end", "end"))
+	url := holdfasttest.PostgreSQL(t) // on SQLite, there is one writer
+	hf := holdfasttest.OpenOn(t, holdfasttest.At(url), run.Retention(time.Hour), instant)
+	ctx := t.Context()
+	for range 3 {
+		if _, _, err := instant.Start(ctx, hf, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := holdfasttest.Settle(ctx, hf); err != nil {
+		t.Fatal(err)
+	}
+	holdfasttest.Advance(t, hf, 3*time.Hour)
+	engine.Of(hf).Round(ctx)
+	err := engine.Of(hf).Update(ctx, func(inside context.Context, tx *store.Tx) error {
+		if err := reactions.Enlist(inside, tx, reactions.Definition{Name: "late", Streams: `^\$run/`, Options: reactions.DefaultOptions()}); err != nil {
+			return err
+		}
+		p := retention.Pruner{Retention: time.Hour}
+		n, _, err := p.Sweep(ctx, engine.Of(hf), 2000)
+		if err == nil && n == 0 {
+			t.Error("no event was deleted")
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		engine.Of(hf).Round(ctx)
+	}
+	if _, err := holdfasttest.Settle(ctx, hf); err != nil {
+		t.Fatal(err)
+	}
+	if info, err := reactions.Get(ctx, engine.Of(hf), "late"); err != nil || !info.Settled {
+		t.Errorf("%+v, error %v", info, err)
+	}
+	if report, err := hf.Check(ctx); err != nil || !report.Clean() {
+		t.Errorf("check: %v, error %v", report.Violations, err)
+	}
 }

@@ -211,11 +211,12 @@ func (p *Pruner) prune(ctx context.Context, d store.Doer, at store.Partition, id
 	a := deleteItemsArgs{id, p.after[key], size}
 	p.mu.Unlock()
 	gone, err := deleteItemsVerb.DoAt(ctx, d, at, a)
-	if err != nil || !gone.applied { // another node deletes them
-		return 0, false, err
-	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if err != nil || !gone.applied { // another node deletes them
+		delete(p.after, key)
+		return 0, false, err
+	}
 	if p.after == nil {
 		p.after = make(map[[2]string]string)
 	}

@@ -27,14 +27,14 @@ type Sweep struct {
 // longestRepeat limits how long a sweep repeats: until it ends, the other sweeps wait.
 const longestRepeat = 5 * time.Second
 
-// Pages deletes pages of rows, in a size that takes about as long as writers may have to wait for one: on SQLite there is one writer. The zero
-// value is ready to use, and remembers the size. It is safe for concurrent use.
+// Pages deletes pages of rows, in a size that takes about as long as writers may have to wait for one: on SQLite there is one writer. There is a smallest
+// size, because a page takes some time however small it is, for example a round trip. The zero value is ready to use, and remembers the size. It is safe for
+// concurrent use.
 type Pages struct{ size atomic.Int64 }
 
 // The sizes of pages, in rows, and how long one should take.
 const (
-	firstPage    = 200
-	smallestPage = 20
+	smallestPage = 200
 	largestPage  = 2000
 	pageTime     = 20 * time.Millisecond
 )
@@ -44,13 +44,13 @@ const (
 // deleted, and whether there may be more.
 func (p *Pages) Repeat(ctx context.Context, limit time.Duration, page func(ctx context.Context, size int) (n int, more bool, err error)) (sum int, err error) {
 	for begun := clock.OfMachine(); ; {
-		since, size := clock.OfMachine(), cmp.Or(p.size.Load(), firstPage)
+		since, size := clock.OfMachine(), cmp.Or(p.size.Load(), smallestPage)
 		n, more, err := page(ctx, int(size))
 		took := clock.OfMachine().Sub(since)
 		switch {
 		case took > pageTime:
 			p.size.Store(max(size/2, smallestPage))
-		case took < pageTime/2 && more:
+		case more:
 			p.size.Store(min(size*2, largestPage))
 		}
 		if sum += n; err != nil || !more || clock.OfMachine().Sub(begun)+took >= min(limit, longestRepeat) {

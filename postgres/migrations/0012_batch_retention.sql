@@ -32,11 +32,12 @@ WITH old AS MATERIALIZED (
     SELECT t.shard, t.workspace, t.stream
       FROM old, tops t
      CROSS JOIN LATERAL (
-           SELECT h.version, h.at FROM {schema}.history h
+           SELECT h.version FROM {schema}.history h
             WHERE h.shard = t.shard AND h.workspace = t.workspace AND h.stream = t.stream
             ORDER BY h.shard DESC, h.workspace DESC, h.stream DESC, h.version DESC
             LIMIT 1) AS last
-     WHERE last.version = t.top AND last.at < old.at
+     WHERE last.version = t.top
+       AND NOT EXISTS (SELECT 1 FROM {schema}.history h WHERE h.shard = ANY (ARRAY[t.shard]) AND h.workspace = t.workspace AND h.stream = t.stream AND h.at >= old.at)
        AND (pg_catalog.left(t.stream, 5) = '$run/'
             AND NOT EXISTS (SELECT 1 FROM {schema}.run r WHERE r.shard = ANY (ARRAY[t.shard]) AND r.workspace = t.workspace AND r.id = pg_catalog.substr(t.stream, 6))
             OR pg_catalog.left(t.stream, 13) = '$batch/$bulk/'

@@ -11,10 +11,12 @@
                       WHERE CASE WHEN substr(t.stream, 1, 5) = '$run/'
                                  THEN NOT EXISTS (SELECT 1 FROM holdfast_run AS r WHERE r.shard = :shard AND r.workspace = t.workspace AND r.id = substr(t.stream, 6))
                                  ELSE NOT EXISTS (SELECT 1 FROM holdfast_batch AS b WHERE b.shard = :shard AND b.workspace = t.workspace AND b.id = substr(t.stream, 8)) END
-                        AND (SELECT z.version = t.top AND z.at < {now} - :keep FROM holdfast_history AS z
+                        AND (SELECT z.version = t.top FROM holdfast_history AS z
                               WHERE z.shard = :shard AND z.workspace = t.workspace AND z.stream = t.stream
                               ORDER BY z.version DESC
                               LIMIT 1)
+                        AND NOT EXISTS (SELECT 1 FROM holdfast_history AS z
+                                         WHERE z.shard = :shard AND z.workspace = t.workspace AND z.stream = t.stream AND z.version >= 0 AND z.at >= {now} - :keep)
                         AND NOT EXISTS (SELECT 1 FROM holdfast_reaction AS r
                                          WHERE r.shard = :shard AND r.workspace = t.workspace AND r.source = 'history' AND r.state = 'waiting')
                         AND NOT EXISTS (SELECT 1 FROM holdfast_reaction AS r CROSS JOIN holdfast_follow AS p
