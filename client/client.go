@@ -35,7 +35,7 @@ import (
 
 // Options configures a client. The zero value is ready to use with a server without API keys.
 type Options struct {
-	// APIKey is the API key (hf_…) that is sent with every request. The default is none.
+	// APIKey is the API key (hf_…), or the token of an issuer, that is sent with every request. The default is none.
 	APIKey string
 	// Workspace selects the workspace on a server without API keys. With an API key, the key determines the
 	// workspace. The default is the server's default workspace.

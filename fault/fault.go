@@ -22,8 +22,8 @@ type Code string
 const (
 	// Validation is returned when an argument or a document is invalid.
 	Validation Code = "VALIDATION_ERROR"
-	// Auth is returned when the API key or the session of a request is missing or invalid, or the signature of a
-	// webhook message.
+	// Auth is returned when the API key, the session or the token of a request is missing or invalid, or the
+	// signature of a webhook message.
 	Auth Code = "AUTH_ERROR"
 	// Forbidden is returned when the caller is not permitted to make the call.
 	Forbidden Code = "FORBIDDEN"

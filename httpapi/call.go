@@ -9,7 +9,6 @@ import (
 	"github.com/holdfast-go/holdfast/httpapi/internal/room"
 	"github.com/holdfast-go/holdfast/httpapi/internal/table"
 	"github.com/holdfast-go/holdfast/internal/idempotency"
-	"github.com/holdfast-go/holdfast/internal/keys"
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
@@ -22,14 +21,12 @@ type call struct {
 	values map[string]string
 	body   []byte
 	yaml   bool
-	key    keys.Key // of the caller
+	identity
 	status int
-	// session is that of the caller, nil if it has sent its key.
-	session *keys.Session
-	share   *room.Share   // the memory that the request may use
-	budget  *store.Budget // of the page, if the response is one
-	grown   bool          // the page is larger than a small one
-	wants   int           // size of the share to wait for
+	share  *room.Share   // the memory that the request may use
+	budget *store.Budget // of the page, if the response is one
+	grown  bool          // the page is larger than a small one
+	wants  int           // size of the share to wait for
 
 	// flight is the request under its idempotency key, nil without one. done reports that the
 	// handler has written the response itself.
@@ -46,9 +43,6 @@ type call struct {
 // ctx returns the request's context, in the workspace of the key.
 func (c *call) ctx() context.Context { return c.r.Context() }
 
-// actor names the caller in histories.
-func (c *call) actor() string { return actorOf(c.key.ID) }
-
 func actorOf(key string) string {
 	if key == "" {
 		return "dev"
@@ -64,7 +58,7 @@ func (c *call) mayActAs(requester string) error {
 	if c.key.Speaks(requester) {
 		return nil
 	}
-	return fault.New(fault.Forbidden, "the API key may not act for requester %q: use a key that lists this requester", requester)
+	return fault.New(fault.Forbidden, "the %s may not act for requester %q: use one that lists this requester", c.credential(), requester)
 }
 
 // serve serves a request under /api/v1.
@@ -112,7 +106,7 @@ func (c *call) answer() (any, error) {
 	}
 	c.route, c.values, c.share.Workspace = watched.target, watched.values, c.key.Workspace
 	if !c.route.May(c.key.Role) {
-		return nil, fault.New(fault.Forbidden, "the API key's role %q does not permit this request: use a key with another role", c.key.Role)
+		return nil, fault.New(fault.Forbidden, "the role %q of the %s does not permit this request: use one with another role", c.key.Role, c.credential())
 	}
 	if err := c.limit(); err != nil {
 		return nil, err

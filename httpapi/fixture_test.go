@@ -37,6 +37,7 @@ type testAPI struct {
 	engine *holdfast.Engine
 	url    string
 	key    string
+	client *http.Client
 	header http.Header
 	page   *browser.Page // on which entries of the inbox are looked for, nil for none
 }
@@ -63,7 +64,7 @@ func newTestAPI(t testing.TB, e *holdfast.Engine, o httpapi.Options) *testAPI {
 	srv := httptest.NewServer(api)
 	t.Cleanup(srv.Close)
 	t.Cleanup(api.Stop)
-	return &testAPI{t: t, api: api, engine: e, url: srv.URL, header: http.Header{}}
+	return &testAPI{t: t, api: api, engine: e, url: srv.URL, client: http.DefaultClient, header: http.Header{}}
 }
 
 // as returns the same API with another key.
@@ -112,7 +113,7 @@ func (d *testAPI) ask(method, path string, body, into any, headers ...string) *h
 		}
 		r.Header.Add(headers[i], headers[i+1])
 	}
-	resp, err := http.DefaultClient.Do(r)
+	resp, err := d.client.Do(r)
 	if err != nil {
 		d.t.Fatal(err)
 	}

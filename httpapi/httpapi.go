@@ -68,6 +68,8 @@ type Options struct {
 	// Rate is the rate limit for API keys that have no limit of their own, in requests per second.
 	// 0 means unlimited.
 	Rate int
+	// OIDC makes the API accept the tokens of an OpenID Connect issuer, beside API keys. The default is none.
+	OIDC *OIDC
 	// Traces receives a span for every request. The default is the global provider
 	// ([go.opentelemetry.io/otel.SetTracerProvider]).
 	Traces trace.TracerProvider
@@ -124,6 +126,7 @@ type API struct {
 	noKeys   bool
 	declares bool
 	ring     *keys.Ring
+	tokens   *tokens // nil without Options.OIDC
 	signers  claimtoken.Keyring
 	limits   keys.Limits
 	room     *room.Room
@@ -159,7 +162,7 @@ func New(o Options) *API {
 }
 
 // Register makes the engine serve the API: lifecycles that are published through it, handlers that are URLs, HTTP calls
-// of runs, and webhooks. [holdfast.Open] calls it. If SecretKeys or Rate are invalid, the error is [holdfast.ErrValidation]. An
+// of runs, and webhooks. [holdfast.Open] calls it. If SecretKeys, Rate or OIDC are invalid, the error is [holdfast.ErrValidation]. An
 // engine may have several APIs if their SecretKeys, AllowPrivate and EntityTables are the same. The caller owns the engine and closes it
 // after the last request.
 func (a *API) Register(ctx context.Context, hf *holdfast.Engine) error {
@@ -171,6 +174,9 @@ func (a *API) Register(ctx context.Context, hf *holdfast.Engine) error {
 		return fault.New(fault.Validation, "Rate must not be negative, got %d: 0 means no limit", o.Rate)
 	}
 	if err := a.openBox(); err != nil {
+		return err
+	}
+	if err := a.acceptTokens(ctx); err != nil {
 		return err
 	}
 	if err := (dispatch.Part{SecretKeys: o.SecretKeys, Policy: a.policy, Tables: o.tables()}).Register(ctx, hf); err != nil {

@@ -35,7 +35,7 @@ const keyLease = lease.DefaultDuration
 
 // newFlight returns the flight of a changing request that has an idempotency key, or nil. Each route
 // has its own key space, so that a claim of tasks cannot take the key of an order. A stored
-// response is returned only to the API key that made the request and to keys that it is rotated to.
+// response is returned only to the API key that made the request and to keys that it is rotated to, or to tokens of the same subject.
 func (c *call) newFlight() (*idempotency.Flight, error) {
 	if c.route.Idempotency == table.Never {
 		return nil, nil
@@ -46,7 +46,7 @@ func (c *call) newFlight() (*idempotency.Flight, error) {
 	}
 	query := c.r.URL.Query()
 	query.Del("waitMs") // the wait time is not part of the request's identity
-	incoming := idempotency.Incoming{Owner: actorOf(c.key.Origin()), Method: c.r.Method, Target: c.r.URL.EscapedPath() + "?" + query.Encode(), Body: c.body, JSON: true}
+	incoming := idempotency.Incoming{Owner: c.owner(), Method: c.r.Method, Target: c.r.URL.EscapedPath() + "?" + query.Encode(), Body: c.body, JSON: true}
 	if c.route.Conditional {
 		incoming.Conditions = [][]string{c.r.Header.Values("If-Match"), c.r.Header.Values("If-None-Match")}
 	}

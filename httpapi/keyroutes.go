@@ -67,7 +67,7 @@ func createKey(c *call, in *createKeyIn) (wire.CreatedKey, error) {
 func (c *call) mayGrant(requesters []string) error {
 	for _, name := range requesters {
 		if !c.key.Speaks(name) {
-			return fault.New(fault.Forbidden, "the API key may not act for requester %q, so it cannot grant that requester to another key: use a key that lists the requester", name).With("pointer", "/requesters")
+			return fault.New(fault.Forbidden, "the %s may not act for requester %q, so it cannot grant that requester to another key: use one that lists the requester", c.credential(), name).With("pointer", "/requesters")
 		}
 	}
 	return nil

@@ -272,7 +272,7 @@ func (s liveSource) State(ctx context.Context, topic string) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &call{api: s.api, r: r, key: keys.Key{Workspace: store.WorkspaceOf(ctx)}}
+	c := &call{api: s.api, r: r, identity: identity{key: keys.Key{Workspace: store.WorkspaceOf(ctx)}}}
 	kind, name, _ := strings.Cut(topic, ":")
 	switch kind {
 	case "inbox":

@@ -166,7 +166,7 @@ func TestLiveResumes(t *testing.T) {
 				_ = e.Close() // a stop without a word is that of the connections
 			})
 			t.Cleanup(kill)
-			return &testAPI{t: t, api: api, engine: e, url: srv.URL, header: http.Header{}}, kill
+			return &testAPI{t: t, api: api, engine: e, url: srv.URL, client: http.DefaultClient, header: http.Header{}}, kill
 		}
 		writing := newTestAPI(t, holdfasttest.OpenOn(t, holdfasttest.At(at), invoices(nil), stream.Feed(stream.FeedOptions{})), httpapi.Options{NoKeys: true})
 		writing.running()

@@ -3,11 +3,13 @@ package httpapi_test
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"database/sql"
 	"encoding/json"
 	"fmt"
 	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -22,6 +24,9 @@ import (
 	"github.com/holdfast-go/holdfast/httpapi"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/keys"
+	"github.com/holdfast-go/holdfast/internal/testkit"
+	"github.com/holdfast-go/holdfast/internal/testlevel"
+	"github.com/holdfast-go/holdfast/internal/tlsfiles"
 	"github.com/holdfast-go/holdfast/sqlite"
 	"github.com/holdfast-go/holdfast/wire"
 )
@@ -178,21 +183,79 @@ func TestEveryRouteHasAPolicyAndAnExample(t *testing.T) {
 	}
 }
 
-// TestEveryRouteByRole verifies that each route is permitted for its roles, and for no other.
+// issuerOf returns the options for the tokens of an issuer: the claim tenant has the workspace, and role the role.
+func issuerOf(i *testkit.Issuer) *httpapi.OIDC {
+	o := &httpapi.OIDC{Issuer: i.URL, Audience: testkit.Audience}
+	for _, role := range allRoles {
+		o.Grants = append(o.Grants, httpapi.OIDCGrant{Name: string(role), Claim: "role", Value: string(role), WorkspaceClaim: "tenant", Role: string(role), Requesters: []string{"*"}})
+	}
+	return o
+}
+
+// credential returns an API key or a token.
+func (d *testAPI) credential(i *testkit.Issuer, kind, space string, role keys.Role) string {
+	if kind == "token" {
+		return i.Token("ann", map[string]any{"tenant": space, "role": role})
+	}
+	_, text := d.newKey(space, role, 0)
+	return text
+}
+
+// withTLS returns the same API over mutual TLS.
+func (d *testAPI) withTLS() *testAPI {
+	d.t.Helper()
+	ca, dir := testkit.NewAuthority(d.t), d.t.TempDir()
+	cert, key := ca.Issue(dir, "server")
+	config, err := tlsfiles.Server(tlsfiles.Files{Cert: cert, Key: key, CA: ca.Write(dir)}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	own, roots := d.t.TempDir(), ca.Write(dir)
+	srv := httptest.NewUnstartedServer(d.api)
+	srv.TLS = config
+	srv.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, 0)
+	srv.StartTLS()
+	d.t.Cleanup(srv.Close)
+	other := *d
+	f := tlsfiles.Files{CA: roots}
+	f.Cert, f.Key = ca.Issue(own, "client")
+	if config, err = tlsfiles.Client(f); err != nil {
+		d.t.Fatal(err)
+	}
+	other.url, other.client = srv.URL, &http.Client{Transport: &http.Transport{TLSClientConfig: config}}
+	d.t.Cleanup(other.client.CloseIdleConnections)
+	stranger := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: config.RootCAs}}}
+	if resp, err := stranger.Get(srv.URL + "/healthz"); err == nil {
+		d.t.Errorf("a client without a certificate got status %d", resp.StatusCode)
+	}
+	return &other
+}
+
+// TestEveryRouteByRole verifies that each route is permitted for its roles in the caller's workspace, for no other role, and in no other
+// workspace: with API keys and with tokens, over plain HTTP and over mutual TLS.
 func TestEveryRouteByRole(t *testing.T) {
-	eachTestAPI(t, httpapi.Options{SecretKeys: sealing}, func(t *testing.T, d *testAPI) {
+	i := testkit.NewIssuer(t)
+	eachTestAPI(t, httpapi.Options{SecretKeys: sealing, OIDC: issuerOf(i)}, func(t *testing.T, d *testAPI) {
 		d.running() // a close waits for the feed
-		for _, role := range allRoles {
-			_, text := d.newKey("default", role, 0)
-			one := d.as(text)
-			for _, r := range d.api.Routes() {
-				resp := one.example(r, unknownIDs(r))
-				if !r.May(role) {
-					one.want(resp, 403, fault.Forbidden)
+		_, _ = d.newKey("theirs", keys.Read, 0)
+		for _, server := range []*testAPI{d, d.withTLS()} {
+			for _, kind := range []string{"API key", "token"} {
+				if (server == d) != (kind == "token") && testlevel.Current() == testlevel.Test {
 					continue
 				}
-				if resp.StatusCode == 401 || resp.StatusCode == 403 || resp.StatusCode >= 500 {
-					t.Errorf("role %s has access to %s, but got status %d %s", role, r.ID, resp.StatusCode, textOf(resp))
+				for _, role := range allRoles {
+					one := server.as(d.credential(i, kind, "default", role))
+					for _, r := range d.api.Routes() {
+						one.want(one.example(r, unknownIDs(r), "X-Holdfast-Workspace", "theirs"), 403, fault.Forbidden)
+						resp := one.example(r, unknownIDs(r))
+						if r.ID == "createSession" && kind == "token" || !r.May(role) {
+							one.want(resp, 403, fault.Forbidden)
+							continue
+						}
+						if resp.StatusCode == 401 || resp.StatusCode == 403 || resp.StatusCode >= 500 {
+							t.Errorf("%s with role %s has access to %s, but got status %d %s", kind, role, r.ID, resp.StatusCode, textOf(resp))
+						}
+					}
 				}
 			}
 		}
@@ -229,15 +292,16 @@ func TestWhoMayWhat(t *testing.T) {
 var requestIDs = regexp.MustCompile(`"requestId":"[^"]*"|"lastUsedAt":("[^"]*"|null)`)
 
 // varies matches the parts in which two equivalent responses differ.
-var varies = regexp.MustCompile(`"requestId":"[^"]*"|"id":"[^"]*"|"secret":"[^"]*"|"(at|createdAt|updatedAt|until|since|firstAt|lastAt|now|expiresAt)":"[^"]*"`)
+var varies = regexp.MustCompile(`"requestId":"[^"]*"|"id":"[^"]*"|"secret":"[^"]*"|"(actor|at|createdAt|updatedAt|until|since|firstAt|lastAt|now|expiresAt)":"[^"]*"`)
 
 // TestAnotherWorkspacesIDsAreUnknown verifies that an id of another workspace is answered like one
 // that does not exist: with the same status and the same text, and without a trace in any list.
 func TestAnotherWorkspacesIDsAreUnknown(t *testing.T) {
-	eachTestAPI(t, httpapi.Options{SecretKeys: sealing}, func(t *testing.T, d *testAPI) {
+	i := testkit.NewIssuer(t)
+	eachTestAPI(t, httpapi.Options{SecretKeys: sealing, OIDC: issuerOf(i)}, func(t *testing.T, d *testAPI) {
 		ours, text := d.newKey("ours", keys.Admin, 0)
-		_, strange := d.newKey("theirs", keys.Admin, 0)
-		us, them := d.as(text), d.as(strange)
+		us, them := d.as(text), d.as(d.credential(i, "API key", "theirs", keys.Admin))
+		byToken := d.as(d.credential(i, "token", "others", keys.Admin))
 		var made wire.Claimed
 		us.want(us.ask("POST", "lifecycles/invoice/entities", wire.NewEntity{ID: new("oursent")}, nil), 201, "")
 		us.want(us.ask("POST", "lifecycles/invoice/entities/oursent/claims", exampleBodies["claimStep"], &made), 201, "")
@@ -285,8 +349,8 @@ func TestAnotherWorkspacesIDsAreUnknown(t *testing.T) {
 			if r.ID == "putReaction" || r.ID == "createKey" || r.ID == "createEntity" || r.ID == "createWebhook" || r.ID == "putHandler" || r.ID == "putDefinition" {
 				continue // they create one
 			}
-			said := func(values func(string) string) string {
-				resp := them.example(r, values)
+			said := func(who *testAPI, values func(string) string) string {
+				resp := who.example(r, values)
 				text := varies.ReplaceAllString(textOf(resp), "")
 				for _, p := range strings.Split(r.Path, "/") {
 					if name, ok := strings.CutPrefix(p, "{"); ok {
@@ -295,8 +359,10 @@ func TestAnotherWorkspacesIDsAreUnknown(t *testing.T) {
 				}
 				return fmt.Sprint(resp.StatusCode, resp.Header.Get("Retry-After"), text)
 			}
-			if a, b := said(theirs), said(nobodys); a != b {
-				t.Errorf("%s: name of another workspace returned %s\nunknown name returned %s", r.ID, a, b)
+			for kind, who := range map[string]*testAPI{"API key": them, "token": byToken} {
+				if a, b := said(who, theirs), said(who, nobodys); a != b {
+					t.Errorf("%s with %s: name of another workspace returned %s\nunknown name returned %s", r.ID, kind, a, b)
+				}
 			}
 		}
 		for _, path := range []string{"lifecycles/invoice/entities", "reactions", "claims", "operations", "reactions/*/streams", "keys", "events", "webhooks", "workflow-runs", "workflow-definitions", "approvals"} {

@@ -26,7 +26,7 @@ func (a *API) metricsPage() http.HandlerFunc {
 	page := promhttp.HandlerFor(a.metrics.Registry, promhttp.HandlerOpts{
 		ErrorLog: slog.NewLogLogger(a.log.Handler(), slog.LevelWarn), ErrorHandling: promhttp.ContinueOnError})
 	return func(w http.ResponseWriter, r *http.Request) {
-		if _, _, err := a.identify(r); err != nil {
+		if _, err := a.identify(r); err != nil {
 			a.refuseHere(w, r, err)
 			return
 		}

@@ -174,7 +174,7 @@ func TestMetricsAskForAKey(t *testing.T) {
 		t.Fatal(err)
 	}
 	for status := 0; status != http.StatusTooManyRequests; {
-		d.limits.Take(k)
+		d.limits.Take("key:"+k.ID, k.Rate)
 		status = ask(d.API, "GET", "/api/v1/lifecycles", "X-Api-Key", secret).Code
 	}
 	d.wantLines(d.page("X-Api-Key", secret), `holdfast_http_refusals_total{code="RATE_LIMITED"} 1`)

@@ -52,6 +52,8 @@ func createSession(c *call, _ *struct{}) (wire.Session, error) {
 	switch {
 	case c.api.noKeys:
 		return wire.Session{}, fault.New(fault.Conflict, "this server runs without API keys, so there are no sessions: send requests without signing in")
+	case c.bearer != nil:
+		return wire.Session{}, fault.New(fault.Forbidden, "a token cannot start a session, because only an API key can: send the token with every request, or sign in with an API key")
 	case c.session != nil:
 		return wire.Session{}, fault.New(fault.Forbidden, "a session cannot start another session: send the API key in the Authorization header")
 	}
@@ -70,11 +72,14 @@ func getSession(c *call, _ *struct{}) (wire.Session, error) {
 		return wire.Session{}, err
 	}
 	w := wire.Session{Workspace: c.key.Workspace, Role: string(c.key.Role), Requesters: append([]string{}, c.key.Requesters...),
-		Login: !c.api.noKeys, Version: c.api.version, Now: shapes.At(now.Now)}
+		Actor: c.actor(), Login: !c.api.noKeys, Version: c.api.version, Now: shapes.At(now.Now)}
 	if c.key.ID != "" {
 		w.Key = &wire.SessionKey{ID: c.key.ID, Name: c.key.Name}
 	}
 	ends := c.key.ExpiresAt
+	if c.bearer != nil {
+		ends = &c.bearer.Expires
+	}
 	if c.session != nil && (ends == nil || c.session.ExpiresAt.Before(*ends)) {
 		ends = &c.session.ExpiresAt
 	}

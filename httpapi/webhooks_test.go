@@ -101,7 +101,7 @@ func running(t *testing.T, e *holdfast.Engine, o httpapi.Options) (d *testAPI, a
 		halt()
 	})
 	t.Cleanup(stop)
-	return &testAPI{t: t, engine: e, url: srv.URL, header: http.Header{}}, api, stop
+	return &testAPI{t: t, engine: e, url: srv.URL, client: http.DefaultClient, header: http.Header{}}, api, stop
 }
 
 func eachHooked(t *testing.T, f func(t *testing.T, d *testAPI)) {
@@ -399,7 +399,7 @@ func serving(t *testing.T, e *holdfast.Engine, api *httpapi.API) *testAPI {
 	srv := httptest.NewServer(api)
 	testkit.Run(t, e)
 	t.Cleanup(srv.Close)
-	return &testAPI{t: t, engine: e, url: srv.URL, header: http.Header{}}
+	return &testAPI{t: t, engine: e, url: srv.URL, client: http.DefaultClient, header: http.Header{}}
 }
 
 // TestAReceiverThatIsGoneIsBlocked verifies that 410 blocks immediately, that this can be repaired,

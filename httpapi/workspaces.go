@@ -51,7 +51,7 @@ type createWorkspaceIn struct{ Body wire.NewWorkspace }
 
 func createWorkspace(c *call, in *createWorkspaceIn) (wire.Workspace, error) {
 	if !c.api.noKeys && in.Body.Name != c.key.Workspace {
-		return wire.Workspace{}, fault.New(fault.Forbidden, "an API key can access only its own workspace: to create another workspace, create its first API key on the server (holdfast keys create --workspace)")
+		return wire.Workspace{}, fault.New(fault.Forbidden, "an API key or token can access only its own workspace: to create another workspace, create its first API key on the server (holdfast keys create --workspace)")
 	}
 	if err := store.CheckWorkspace(in.Body.Name); err != nil {
 		return wire.Workspace{}, err

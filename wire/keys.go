@@ -42,8 +42,9 @@ type Session struct {
 	Workspace  string      `json:"workspace"`
 	Role       string      `json:"role"`
 	Requesters []string    `json:"requesters" doc:"Requesters that the caller may act for; * stands for all."`
-	Key        *SessionKey `json:"key" doc:"The caller's API key; null on a server without API keys."`
-	ExpiresAt  *Time       `json:"expiresAt" doc:"When the session ends or, for a caller without one, when its API key expires; null if it does not."`
+	Actor      string      `json:"actor" doc:"How histories name the caller."`
+	Key        *SessionKey `json:"key" doc:"The caller's API key; null for a token, and on a server without API keys."`
+	ExpiresAt  *Time       `json:"expiresAt" doc:"When the session ends or, for a caller without one, when its API key or token expires; null if it does not."`
 	Login      bool        `json:"login" doc:"Whether the server requires API keys."`
 	Version    string      `json:"version" doc:"The version of the server; empty if it has none."`
 	Now        *Time       `json:"now" doc:"The time of the database."`

@@ -253,7 +253,7 @@ var Confined = []Confinement{
 		Import: "net/http",
 		Only: []string{
 			"httpapi/...", "idem", "wire", "web", "client", "webhook", "internal/cli/...", "run/httpcall", "s3", "internal/telemetry",
-			"holdfasttest/...", "internal/storetest/...", "internal/pgtest/...", "internal/starter/go", "examples/...",
+			"holdfasttest/...", "internal/storetest/...", "internal/pgtest/...", "internal/testkit", "internal/starter/go", "examples/...",
 		},
 		Why: "a program that embeds the engine chooses whether to serve HTTP",
 	},

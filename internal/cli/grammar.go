@@ -112,11 +112,15 @@ type devCommand struct {
 type serveCommand struct {
 	databaseFlags
 	serverFlags
-	TLSCert     string `name:"tls-cert" placeholder:"FILE" help:"Serve HTTPS with this certificate (PEM, with its intermediate certificates). A changed file is used for new connections."`
-	TLSKey      string `name:"tls-key" placeholder:"FILE" help:"Private key of the certificate (PEM)."`
-	TLSClientCA string `name:"tls-client-ca" placeholder:"FILE" help:"Require a certificate of every client, signed by one of these (PEM; mutual TLS)."`
-	NoMigrate   bool   `help:"Fail if the database schema is out of date, instead of migrating it."`
-	RateLimit   int    `default:"0" placeholder:"N" help:"Rate limit for API keys that have no limit of their own, in requests per second; 0 means unlimited. Default: 0."`
+	TLSCert      string   `name:"tls-cert" placeholder:"FILE" help:"Serve HTTPS with this certificate (PEM, with its intermediate certificates). A changed file is used for new connections."`
+	TLSKey       string   `name:"tls-key" placeholder:"FILE" help:"Private key of the certificate (PEM)."`
+	TLSClientCA  string   `name:"tls-client-ca" placeholder:"FILE" help:"Require a certificate of every client, signed by one of these (PEM; mutual TLS)."`
+	OIDCIssuer   string   `name:"oidc-issuer" placeholder:"URL" help:"Accept tokens of this OpenID Connect issuer, beside API keys. Tokens must have exactly this URL in iss."`
+	OIDCAudience string   `name:"oidc-audience" placeholder:"NAME" help:"Audience (aud) that a token must have."`
+	OIDCJWKS     string   `name:"oidc-jwks" placeholder:"WHERE" help:"Public keys of the issuer (JWKS): a file or a URL. Default: the URL that the issuer publishes."`
+	OIDCGrant    []string `name:"oidc-grant" placeholder:"GRANT" sep:"none" mapping:"" help:"Rights of the tokens that have a value of a claim, such as staff:claim=groups,value=staff,workspace=shop,role=operate,requesters=alice bob. Repeat the flag for each grant, or separate grants with semicolons."`
+	NoMigrate    bool     `help:"Fail if the database schema is out of date, instead of migrating it."`
+	RateLimit    int      `default:"0" placeholder:"N" help:"Rate limit for API keys that have no limit of their own, in requests per second; 0 means unlimited. Default: 0."`
 }
 
 type migrateCommand struct {

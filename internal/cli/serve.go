@@ -91,7 +91,10 @@ func (c *serveCommand) Run(ctx context.Context, p *program) error {
 			return err
 		}
 	}
-	if !loopback {
+	if s.api.OIDC, err = c.issuer(); err != nil {
+		return err
+	}
+	if !loopback && s.api.OIDC == nil {
 		if path, ok := c.sqlitePath(); ok && isMissing(path) {
 			return s.noValidKey()
 		}
@@ -104,7 +107,7 @@ func (s server) noValidKey() error {
 	return misuse("--listen %s may be reachable from other machines, but no valid API key exists: create one first with \"holdfast keys create --role admin\", or listen on 127.0.0.1", s.Listen)
 }
 
-// requireValidKey refuses to listen on a public address while no valid API key exists,
+// requireValidKey refuses to listen on a public address while no valid API key exists and no tokens are accepted,
 // because no request could succeed.
 func (s server) requireValidKey(ctx context.Context, hf *holdfast.Engine) error {
 	yes, err := keys.Any(ctx, engine.Of(hf))

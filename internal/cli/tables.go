@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/holdfast-go/holdfast/httpapi"
@@ -9,52 +10,71 @@ import (
 // tableForm describes the syntax of a table in errors.
 const tableForm = "write NAME:table=shop.orders,id=nr,status=state,version=rev,workspace-column=tenant,write=total note, or some of these options"
 
-// entityTables parses tables. Each text has one table, or several separated by semicolons, because an environment
-// variable cannot be repeated.
+// entityTables parses tables.
 func entityTables(texts []string) (map[string]httpapi.EntityTable, error) {
 	all := make(map[string]httpapi.EntityTable)
+	err := namedOptions{"--entity-table", "table", tableForm}.parse(texts, func(name string, o options) error {
+		t := httpapi.EntityTable{Table: o["table"], ID: o["id"], Status: o["status"], Version: o["version"], WorkspaceColumn: o["workspace-column"],
+			Workspace: o["workspace"], Write: strings.Fields(o["write"])}
+		if t.Workspace != "" && t.WorkspaceColumn != "" {
+			return misuse("--entity-table: table %q has both a workspace and a workspace-column: keep one of them", name)
+		}
+		all[name] = t
+		return nil
+	}, "table", "id", "status", "version", "workspace-column", "workspace", "write")
+	return all, err
+}
+
+// namedOptions is a repeatable flag whose values are objects with options: NAME:option=value,… .
+type namedOptions struct{ flag, object, form string }
+
+// options are the options of an object.
+type options map[string]string
+
+// parse parses the objects. Each text has one object, or several separated by semicolons, because an environment variable cannot be
+// repeated.
+func (f namedOptions) parse(texts []string, add func(name string, o options) error, known ...string) error {
+	seen := make(map[string]bool)
 	for text := range strings.SplitSeq(strings.Join(texts, ";"), ";") {
 		if text = strings.TrimSpace(text); text == "" {
 			continue
 		}
 		name, rest, _ := strings.Cut(text, ":")
 		if name = strings.TrimSpace(name); name == "" {
-			return nil, misuse("--entity-table: %q has no name: %s", text, tableForm)
+			return misuse("%s: %q has no name: %s", f.flag, text, f.form)
 		}
-		if _, taken := all[name]; taken {
-			return nil, misuse("--entity-table: duplicate table %q", name)
+		if seen[name] {
+			return misuse("%s: duplicate %s %q", f.flag, f.object, name)
 		}
-		t, err := entityTable(name, rest)
+		seen[name] = true
+		o, err := f.options(name, rest, known)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		all[name] = t
+		if err := add(name, o); err != nil {
+			return err
+		}
 	}
-	return all, nil
+	return nil
 }
 
-// entityTable parses the options of one table.
-func entityTable(name, text string) (t httpapi.EntityTable, err error) {
-	options := map[string]*string{"table": &t.Table, "id": &t.ID, "status": &t.Status, "version": &t.Version, "workspace-column": &t.WorkspaceColumn, "workspace": &t.Workspace, "write": new(string)}
+// options parses the options of one object.
+func (f namedOptions) options(name, text string, known []string) (options, error) {
+	all := make(options)
 	for part := range strings.SplitSeq(text, ",") {
 		if strings.TrimSpace(part) == "" {
 			continue
 		}
 		option, value, ok := strings.Cut(strings.TrimSpace(part), "=")
-		into := options[option]
 		switch {
-		case !ok || into == nil:
-			return t, misuse("--entity-table: %q is not an option for table %q: %s", option, name, tableForm)
-		case *into != "":
-			return t, misuse("--entity-table: duplicate option %s for table %q", option, name)
+		case !ok || !slices.Contains(known, option):
+			return nil, misuse("%s: %q is not an option for %s %q: %s", f.flag, option, f.object, name, f.form)
+		case all[option] != "":
+			return nil, misuse("%s: duplicate option %s for %s %q", f.flag, option, f.object, name)
 		}
-		if *into = strings.TrimSpace(value); *into == "" {
-			return t, misuse("--entity-table: option %s for table %q is empty: %s", option, name, tableForm)
+		if all[option] = strings.TrimSpace(value); all[option] == "" {
+			return nil, misuse("%s: option %s for %s %q is empty: %s", f.flag, option, f.object, name, f.form)
 		}
 	}
-	t.Write = strings.Fields(*options["write"])
-	if t.Workspace != "" && t.WorkspaceColumn != "" {
-		return t, misuse("--entity-table: table %q has both a workspace and a workspace-column: keep one of them", name)
-	}
-	return t, nil
+	return all, nil
 }

@@ -25,7 +25,7 @@ func (a CreateArgs) check() error {
 	if !a.Role.Valid() {
 		return wrong("role", "role must be %s, %s, %s or %s, got %q", Read, Operate, Worker, Admin, a.Role)
 	}
-	if err := checkNames("requester", a.Requesters, MaxRequesters); err != nil {
+	if err := CheckRequesters(a.Requesters); err != nil {
 		return err
 	}
 	if err := checkNames("handler", a.Handlers, MaxHandlers); err != nil {
@@ -46,9 +46,12 @@ func (a CreateArgs) check() error {
 	return checkActor(a.By)
 }
 
+// CheckRequesters refuses invalid requesters.
+func CheckRequesters(all []string) error { return checkNames("requester", all, MaxRequesters) }
+
 func checkNames(what string, all []string, most int) error {
 	if len(all) > most {
-		return wrong(what+"s", "an API key may have at most %d %ss, got %d", most, what, len(all))
+		return wrong(what+"s", "there may be at most %d %ss, got %d", most, what, len(all))
 	}
 	seen := make(map[string]bool, len(all))
 	for _, name := range all {

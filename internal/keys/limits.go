@@ -7,7 +7,7 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// Limits enforces the rate limits of keys.
+// Limits enforces the rate limits of callers.
 type Limits struct {
 	Rate int // default in requests per second; 0 means unlimited
 
@@ -15,25 +15,25 @@ type Limits struct {
 	by map[string]*rate.Limiter
 }
 
-// Take counts a request of a key, or returns how long it must wait. The number of limiters is
-// bounded.
-func (l *Limits) Take(k Key) time.Duration {
+// Take counts a request of a caller, or returns how long it must wait. own is the caller's own limit, 0 for the default. The
+// number of limiters is bounded.
+func (l *Limits) Take(caller string, own int) time.Duration {
 	per := l.Rate
-	if k.Rate > 0 {
-		per = k.Rate
+	if own > 0 {
+		per = own
 	}
 	if per <= 0 {
 		return 0
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	one := l.by[k.ID]
+	one := l.by[caller]
 	if one == nil || one.Limit() != rate.Limit(per) {
 		if l.by == nil || len(l.by) > maxLimiters {
 			l.by = make(map[string]*rate.Limiter)
 		}
 		one = rate.NewLimiter(rate.Limit(per), 2*per)
-		l.by[k.ID] = one
+		l.by[caller] = one
 	}
 	r := one.Reserve()
 	wait := r.Delay()

@@ -1496,9 +1496,11 @@ export interface ScopeKind {
 }
 
 export interface Session {
-  /** When the session ends or, for a caller without one, when its API key expires; null if it does not. */
+  /** How histories name the caller. */
+  actor: string;
+  /** When the session ends or, for a caller without one, when its API key or token expires; null if it does not. */
   expiresAt: string | null;
-  /** The caller's API key; null on a server without API keys. */
+  /** The caller's API key; null for a token, and on a server without API keys. */
   key: SessionKey | null;
   /** Whether the server requires API keys. */
   login: boolean;

@@ -20,6 +20,7 @@ type Metrics struct {
 	InFlight prometheus.Gauge
 	refusals *prometheus.CounterVec
 	replays  prometheus.Counter
+	Tokens   *prometheus.CounterVec // refused tokens
 	own      []prometheus.Collector // metrics of Holdfast, without those of the Go runtime
 }
 
@@ -41,9 +42,11 @@ func NewMetrics(more ...prometheus.Collector) *Metrics {
 			Help: "Refused requests, by problem code."}, []string{"code"}),
 		replays: prometheus.NewCounter(prometheus.CounterOpts{Name: "holdfast_http_replays_total",
 			Help: "Requests answered with the stored response to an earlier request with the same Idempotency-Key."}),
+		Tokens: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "holdfast_http_token_refusals_total",
+			Help: "Requests with a token of the OIDC issuer that was not accepted, by reason."}, []string{"reason"}),
 	}
 	m.Registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	m.own = append([]prometheus.Collector{m.requests, m.seconds, m.InFlight, m.refusals, m.replays}, more...)
+	m.own = append([]prometheus.Collector{m.requests, m.seconds, m.InFlight, m.refusals, m.replays, m.Tokens}, more...)
 	m.Registry.MustRegister(m.own...)
 	return m
 }

@@ -1638,9 +1638,11 @@ class ScopeKind(TypedDict):
 
 
 class Session(TypedDict):
-    # When the session ends or, for a caller without one, when its API key expires; null if it does not.
+    # How histories name the caller.
+    actor: str
+    # When the session ends or, for a caller without one, when its API key or token expires; null if it does not.
     expiresAt: Union[str, None]
-    # The caller's API key; null on a server without API keys.
+    # The caller's API key; null for a token, and on a server without API keys.
     key: Union[SessionKey, None]
     # Whether the server requires API keys.
     login: bool
