@@ -76,6 +76,9 @@ func (a *API) identify(r *http.Request) (identity, error) {
 	}
 	if cookie, ok := sessionCookie(r); ok && !hasKey(r) {
 		key, session, err := a.ring.VerifySession(r.Context(), cookie)
+		if err == nil {
+			err = a.mayEnter(key, r)
+		}
 		return identity{key: key, session: &session}, err
 	}
 	text := presented(r)
@@ -83,6 +86,9 @@ func (a *API) identify(r *http.Request) (identity, error) {
 		return a.tokens.identify(r, text)
 	}
 	key, err := a.ring.Verify(r.Context(), text)
+	if err == nil {
+		err = a.mayEnter(key, r)
+	}
 	return identity{key: key}, err
 }
 

@@ -35,6 +35,9 @@ func startBulk(c *call, in *startBulkIn) (wire.StartedBulk, error) {
 	case b.Filter != nil && b.IDs != nil:
 		return wire.StartedBulk{}, fault.New(fault.Validation, "set either ids or filter, not both").With("pointer", "/ids")
 	}
+	if err := c.mayActInBulk(b.Action); err != nil {
+		return wire.StartedBulk{}, err
+	}
 	o := bulk.Order{Action: b.Action, IDs: b.IDs, Filter: filterOf(b.Filter), Happened: b.Happened, Outcome: b.Outcome, Reason: b.Reason, Actor: c.actor(), Request: requestID(c.ctx())}
 	if b.DryRun {
 		c.status = http.StatusOK

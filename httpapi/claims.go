@@ -197,6 +197,11 @@ func settleClaim(c *call, in *settleIn) (wire.Settled, error) {
 	if len(in.Body.Events) > 0 && c.key.Role == keys.Worker {
 		return wire.Settled{}, fault.New(fault.Forbidden, "an API key with the role %s cannot append events: settle without events, or use a key with the role %s", keys.Worker, keys.Operate).With("pointer", "/events")
 	}
+	if len(in.Body.Events) > 0 {
+		if err := c.mayAppendWithSettle(); err != nil {
+			return wire.Settled{}, err
+		}
+	}
 	var e rawEntity
 	l, claim, err := c.byToken(in.Token)
 	if err == nil {

@@ -40,6 +40,7 @@ func On(hf *holdfast.Engine, o Options) *API {
 // Route is a route as tests see it.
 type Route struct {
 	Method, Path, ID string
+	Group            string
 	Policy           bool // it declares its roles
 	Keyed            bool // it accepts an Idempotency-Key
 	InCommand        bool // with one, it is one command
@@ -69,7 +70,7 @@ func (a *API) MetricNames() (all []string) {
 func (a *API) Routes() []Route {
 	all := make([]Route, len(a.table))
 	for i, r := range a.table {
-		all[i] = Route{r.Method, r.Path, r.ID, r.Roles != nil, r.Idempotency != table.Never, r.Idempotency == table.InCommand, r.May}
+		all[i] = Route{r.Method, r.Path, r.ID, r.Tag, r.Roles != nil, r.Idempotency != table.Never, r.Idempotency == table.InCommand, r.May}
 	}
 	return all
 }

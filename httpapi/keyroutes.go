@@ -25,8 +25,12 @@ func (a *API) keyRoutes() {
 }
 
 func keyOf(k keys.Key) wire.Key {
-	w := wire.Key{ID: k.ID, Workspace: k.Workspace, Name: k.Name, Role: string(k.Role), Requesters: k.Requesters, Handlers: k.Handlers, Rate: k.Rate, CreatedBy: k.CreatedBy,
+	w := wire.Key{ID: k.ID, Workspace: k.Workspace, Name: k.Name, Role: string(k.Role), Requesters: k.Requesters, Handlers: k.Handlers, RouteGroups: append([]string{}, k.Restrictions.RouteGroups...),
+		Lifecycles: append([]string{}, k.Restrictions.Lifecycles...), From: make([]string, len(k.Restrictions.From)), Rate: k.Rate, CreatedBy: k.CreatedBy,
 		CreatedAt: shapes.At(k.CreatedAt)}
+	for i, n := range k.Restrictions.From {
+		w.From[i] = n.String()
+	}
 	if w.Requesters == nil {
 		w.Requesters = []string{}
 	}
@@ -58,8 +62,12 @@ func createKey(c *call, in *createKeyIn) (wire.CreatedKey, error) {
 	if err := c.mayGrant(b.Requesters); err != nil {
 		return wire.CreatedKey{}, err
 	}
+	from, err := keys.ParseNetworks(b.From)
+	if err != nil {
+		return wire.CreatedKey{}, withPointer(err, "lifetime", "lifetimeMs")
+	}
 	k, secret, err := keys.Create(c.ctx(), c.doer(), keys.CreateArgs{Name: b.Name, Role: keys.Role(b.Role), Requesters: b.Requesters, Handlers: b.Handlers, Rate: b.Rate,
-		Lifetime: span(b.LifetimeMs), By: c.actor()})
+		Restrictions: keys.Restrictions{RouteGroups: b.RouteGroups, Lifecycles: b.Lifecycles, From: from}, Lifetime: span(b.LifetimeMs), By: c.actor()})
 	return c.created(k, secret), withPointer(err, "lifetime", "lifetimeMs")
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/lifecycleengine"
 	"github.com/holdfast-go/holdfast/internal/reactions"
 )
@@ -26,7 +27,11 @@ func (a *API) metricsPage() http.HandlerFunc {
 	page := promhttp.HandlerFor(a.metrics.Registry, promhttp.HandlerOpts{
 		ErrorLog: slog.NewLogLogger(a.log.Handler(), slog.LevelWarn), ErrorHandling: promhttp.ContinueOnError})
 	return func(w http.ResponseWriter, r *http.Request) {
-		if _, err := a.identify(r); err != nil {
+		id, err := a.identify(r)
+		if err == nil && (!id.key.Restrictions.MayUse(visible) || len(id.key.Restrictions.Lifecycles) > 0) {
+			err = fault.New(fault.Forbidden, "the API key is restricted and may not read the metrics: use a key without route groups or with the group %s, and without lifecycles", visible)
+		}
+		if err != nil {
 			a.refuseHere(w, r, err)
 			return
 		}

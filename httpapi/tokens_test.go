@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/httpapi"
+	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/keys"
 	"github.com/holdfast-go/holdfast/internal/testkit"
 	"github.com/holdfast-go/holdfast/internal/testlevel"
@@ -107,7 +108,9 @@ func TestTokenOfSeveralWorkspaces(t *testing.T) {
 		if got := fmt.Sprint(p.Fields["workspaces"]); got != "[one two]" {
 			t.Errorf("got workspaces %s", got)
 		}
-		one.want(one.ask("GET", "session", nil, nil, "X-Holdfast-Workspace", "three"), 403, fault.Forbidden)
+		if p := one.want(one.ask("GET", "session", nil, nil, "X-Holdfast-Workspace", "three"), 403, fault.Forbidden); !strings.Contains(p.Detail, "no rights in the workspace") {
+			t.Errorf("got %q", p.Detail)
+		}
 		var got wire.Session
 		one.want(one.ask("GET", "session", nil, &got, "X-Holdfast-Workspace", "one"), 200, "")
 		if got.Workspace != "one" || got.Role != "operate" || !slices.Equal(got.Requesters, []string{"admin", "system"}) || got.Actor != "oidc:ann" || got.Key != nil || got.ExpiresAt == nil || !got.Login {
@@ -189,7 +192,7 @@ func TestATokenGrantsNoMoreThanItHas(t *testing.T) {
 	}
 }
 
-// TestAStreamEndsWithItsToken verifies that event streams and long polls end when their token expires by the time of the database, also
+// TestAStreamEndsWithItsToken verifies that event streams end when their token expires by the time of the database, also
 // while the issuer cannot be reached.
 func TestAStreamEndsWithItsToken(t *testing.T) {
 	testlevel.Long(t)
@@ -207,19 +210,16 @@ func TestAStreamEndsWithItsToken(t *testing.T) {
 			}
 			open[path] = resp
 		}
-		polled := make(chan *http.Response)
-		go func() {
-			polled <- d.as(token).ask("POST", "tasks/claim", wire.ClaimTasks{Worker: "w", Handlers: []string{"h"}, WaitMs: new(wire.Millis(60_000))}, nil)
-		}()
 		i.Serve(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500) })
+		clock.Skew(2 * time.Hour) // the keys of the issuer are too old
+		t.Cleanup(func() { clock.Skew(0) })
+		d.want(d.as(token).ask("GET", "session", nil, nil), 503, fault.Unavailable)
 		holdfasttest.Advance(t, d.engine, 61*time.Minute)
 		d.api.ForgetTime()
-		d.want(<-polled, 401, fault.Auth)
 		for _, resp := range open {
 			_ = textOf(resp) // until the end
 			_ = resp.Body.Close()
 		}
-		d.want(d.as(token).ask("GET", "session", nil, nil), 401, fault.Auth)
 	})
 }
 

@@ -2,12 +2,15 @@ package wire
 
 // NewKey is the request to create an API key.
 type NewKey struct {
-	Name       string   `json:"name,omitempty"`
-	Role       string   `json:"role" enum:"read,operate,worker,admin"`
-	Requesters []string `json:"requesters,omitempty" doc:"Requesters that the key may act for; * for all. Without requesters, the key cannot fire steps."`
-	Handlers   []string `json:"handlers,omitempty" doc:"Handlers whose tasks the key may claim and end; empty means all handlers. A key with handlers cannot claim entities or streams directly."`
-	LifetimeMs Millis   `json:"lifetimeMs,omitempty" doc:"How long the key is valid; 0 means that it does not expire."`
-	Rate       int      `json:"rate,omitempty" doc:"Requests per second; 0 means the server's default."`
+	Name        string   `json:"name,omitempty"`
+	Role        string   `json:"role" enum:"read,operate,worker,admin"`
+	Requesters  []string `json:"requesters,omitempty" doc:"Requesters that the key may act for; * for all. Without requesters, the key cannot fire steps."`
+	Handlers    []string `json:"handlers,omitempty" doc:"Handlers whose tasks the key may claim and end; empty means all handlers. A key with handlers cannot claim entities or streams directly."`
+	RouteGroups []string `json:"routeGroups,omitempty" doc:"Groups of routes that the key may use: their tags in this document. Empty means all groups."`
+	Lifecycles  []string `json:"lifecycles,omitempty" doc:"Lifecycles whose entities, claims and operations the key may use, and nothing else; empty means no such restriction."`
+	From        []string `json:"from,omitempty" doc:"Networks from which the key may be used, such as 10.1.0.0/16; empty means all."`
+	LifetimeMs  Millis   `json:"lifetimeMs,omitempty" doc:"How long the key is valid; 0 means that it does not expire."`
+	Rate        int      `json:"rate,omitempty" doc:"Requests per second; 0 means the server's default."`
 }
 
 // RotateKey replaces a key with a new key that has the same permissions.
@@ -17,18 +20,21 @@ type RotateKey struct {
 
 // Key is an API key without its secret.
 type Key struct {
-	ID         string   `json:"id"`
-	Workspace  string   `json:"workspace"`
-	Name       string   `json:"name"`
-	Role       string   `json:"role"`
-	Requesters []string `json:"requesters"`
-	Handlers   []string `json:"handlers"`
-	Rate       int      `json:"rate"`
-	CreatedBy  string   `json:"createdBy"`
-	CreatedAt  *Time    `json:"createdAt"`
-	ExpiresAt  *Time    `json:"expiresAt"`
-	RevokedAt  *Time    `json:"revokedAt"`
-	LastUsedAt *Time    `json:"lastUsedAt" doc:"When it was last used, about a minute behind; null if it was never used."`
+	ID          string   `json:"id"`
+	Workspace   string   `json:"workspace"`
+	Name        string   `json:"name"`
+	Role        string   `json:"role"`
+	Requesters  []string `json:"requesters"`
+	Handlers    []string `json:"handlers"`
+	RouteGroups []string `json:"routeGroups"`
+	Lifecycles  []string `json:"lifecycles"`
+	From        []string `json:"from"`
+	Rate        int      `json:"rate"`
+	CreatedBy   string   `json:"createdBy"`
+	CreatedAt   *Time    `json:"createdAt"`
+	ExpiresAt   *Time    `json:"expiresAt"`
+	RevokedAt   *Time    `json:"revokedAt"`
+	LastUsedAt  *Time    `json:"lastUsedAt" doc:"When it was last used, about a minute behind; null if it was never used."`
 }
 
 // CreatedKey is a new API key with its secret.

@@ -20,12 +20,15 @@ type keysCommand struct {
 
 type keysCreate struct {
 	targetFlags
-	Role      string        `setting:"-" required:"" enum:"read,operate,worker,admin" placeholder:"ROLE" help:"Role of the API key: read, operate, worker or admin."`
-	Requester []string      `setting:"-" placeholder:"NAME,…" help:"Requesters that the API key may act for; * for all. Without requesters, the API key cannot fire steps."`
-	Handler   []string      `setting:"-" placeholder:"NAME,…" help:"Handlers whose tasks the API key may claim and settle. Default: all handlers."`
-	Name      string        `setting:"-" placeholder:"NAME" help:"Name of the API key. Default: its role."`
-	Lifetime  time.Duration `setting:"-" placeholder:"DURATION" help:"How long the API key is valid, such as 720h. Default: forever."`
-	KeyRate   int           `setting:"-" placeholder:"N" help:"Rate limit for the API key, in requests per second. Default: the server's limit."`
+	Role       string        `setting:"-" required:"" enum:"read,operate,worker,admin" placeholder:"ROLE" help:"Role of the API key: read, operate, worker or admin."`
+	Requester  []string      `setting:"-" placeholder:"NAME,…" help:"Requesters that the API key may act for; * for all. Without requesters, the API key cannot fire steps."`
+	Handler    []string      `setting:"-" placeholder:"NAME,…" help:"Handlers whose tasks the API key may claim and settle. Default: all handlers."`
+	RouteGroup []string      `setting:"-" placeholder:"GROUP,…" help:"Route groups that it may use, such as runs,tasks. Default: all."`
+	Lifecycle  []string      `setting:"-" placeholder:"NAME,…" help:"Lifecycles that the API key may use, and nothing else. Default: no restriction."`
+	From       []string      `setting:"-" placeholder:"NETWORK,…" help:"Networks of its callers, such as 10.1.0.0/16. Default: all."`
+	Name       string        `setting:"-" placeholder:"NAME" help:"Name of the API key. Default: its role."`
+	Lifetime   time.Duration `setting:"-" placeholder:"DURATION" help:"How long the API key is valid, such as 720h. Default: forever."`
+	KeyRate    int           `setting:"-" placeholder:"N" help:"Rate limit for the API key, in requests per second. Default: the server's limit."`
 }
 
 func (c *keysCreate) Run(ctx context.Context, to *target) error {
@@ -34,7 +37,7 @@ func (c *keysCreate) Run(ctx context.Context, to *target) error {
 	if err != nil {
 		return err
 	}
-	made, err := d.CreateKey(ctx, wire.NewKey{Name: c.Name, Role: c.Role, Requesters: c.Requester, Handlers: c.Handler, LifetimeMs: wire.Ms(c.Lifetime), Rate: c.KeyRate}, d.raw())
+	made, err := d.CreateKey(ctx, wire.NewKey{Name: c.Name, Role: c.Role, Requesters: c.Requester, Handlers: c.Handler, RouteGroups: c.RouteGroup, Lifecycles: c.Lifecycle, From: c.From, LifetimeMs: wire.Ms(c.Lifetime), Rate: c.KeyRate}, d.raw())
 	return d.showSecret(made, err)
 }
 
@@ -59,11 +62,25 @@ type keysList struct {
 
 func (c *keysList) Run(ctx context.Context, d *connection) error {
 	l, err := d.ListKeysPage(ctx, c.page(), d.raw())
-	t := &table{heads: []string{"ID", "NAME", "ROLE", "REQUESTERS", "CREATED", "EXPIRES", "REVOKED", "LAST USED"}}
+	t := &table{heads: []string{"ID", "NAME", "ROLE", "REQUESTERS", "RESTRICTIONS", "CREATED", "EXPIRES", "REVOKED", "LAST USED"}}
 	for _, x := range l.Items {
-		t.add(x.ID, x.Name, x.Role, strings.Join(x.Requesters, ","), at(x.CreatedAt), at(x.ExpiresAt), at(x.RevokedAt), at(x.LastUsedAt))
+		t.add(x.ID, x.Name, x.Role, strings.Join(x.Requesters, ","), restrictionsOf(x), at(x.CreatedAt), at(x.ExpiresAt), at(x.RevokedAt), at(x.LastUsedAt))
 	}
 	return d.showList(t, l.Next, err)
+}
+
+// restrictionsOf describes the restrictions of a key.
+func restrictionsOf(x wire.Key) string {
+	var all []string
+	for _, r := range []struct {
+		name   string
+		values []string
+	}{{"handler", x.Handlers}, {"route-group", x.RouteGroups}, {"lifecycle", x.Lifecycles}, {"from", x.From}} {
+		if len(r.values) > 0 {
+			all = append(all, r.name+"="+strings.Join(r.values, ","))
+		}
+	}
+	return strings.Join(all, " ")
 }
 
 type keysShow struct {
@@ -81,7 +98,7 @@ func keyFacts(x wire.Key) *table {
 	if x.Rate > 0 {
 		rate = fmt.Sprintf("%d requests per second", x.Rate)
 	}
-	return facts("id", x.ID, "workspace", x.Workspace, "name", x.Name, "role", x.Role, "requesters", strings.Join(x.Requesters, ","), "handlers", strings.Join(x.Handlers, ","), "rate", rate,
+	return facts("id", x.ID, "workspace", x.Workspace, "name", x.Name, "role", x.Role, "requesters", strings.Join(x.Requesters, ","), "restrictions", restrictionsOf(x), "rate", rate,
 		"created", at(x.CreatedAt), "created by", x.CreatedBy, "expires", at(x.ExpiresAt), "revoked", at(x.RevokedAt), "last used", at(x.LastUsedAt))
 }
 

@@ -30,7 +30,7 @@ import (
 type targetFlags struct {
 	databaseFlags
 	URL           string   `name:"url" placeholder:"URL" help:"URL of a server, such as http://127.0.0.1:7070. Without a URL, the command opens the database given in --db."`
-	Key           string   `placeholder:"KEY" help:"API key (hf_…) for the server, or a token of the issuer that the server accepts."`
+	Key           string   `placeholder:"KEY" help:"API key (hf_…) or token of an issuer, for the server."`
 	CA            string   `name:"ca" placeholder:"FILE" help:"Trust a server whose certificate is signed by one of these (PEM), instead of the system's."`
 	Cert          string   `name:"cert" placeholder:"FILE" help:"Certificate of this client (PEM), for a server with --tls-client-ca."`
 	CertKey       string   `name:"cert-key" placeholder:"FILE" help:"Private key of the certificate (PEM)."`

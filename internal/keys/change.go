@@ -119,7 +119,7 @@ func rotate(ctx context.Context, d store.Doer, a replaceArgs, hash string) (Key,
 	if !r.applied {
 		return Key{}, unrotatable(a.id, r)
 	}
-	again := CreateArgs{Name: old.Name, Role: old.Role, Requesters: old.Requesters, Handlers: old.Handlers, Rate: old.Rate, By: a.by}
+	again := CreateArgs{Name: old.Name, Role: old.Role, Requesters: old.Requesters, Handlers: old.Handlers, Restrictions: old.Restrictions, Rate: old.Rate, By: a.by}
 	if old.ExpiresAt != nil {
 		again.Lifetime = old.ExpiresAt.Sub(old.CreatedAt)
 	}

@@ -37,6 +37,9 @@ func (a CreateArgs) check() error {
 	if slices.Contains(a.Handlers, Everyone) {
 		return wrong("handlers", "%q is not a handler: omit handlers to allow all", Everyone)
 	}
+	if err := a.checkRestrictions(); err != nil {
+		return err
+	}
 	if a.Rate < 0 || a.Rate > MaxRate {
 		return wrong("rate", "rate must be between 0 (the server's default) and %d requests per second, got %d", MaxRate, a.Rate)
 	}

@@ -42,7 +42,8 @@ type Key struct {
 	Role          Role
 	Requesters    []string // requesters that it may act for; [Everyone] includes all
 	Handlers      []string // handlers whose tasks it may claim; empty means all
-	Rate          int      // requests per second; 0 means the server's default
+	Restrictions  Restrictions
+	Rate          int // requests per second; 0 means the server's default
 	CreatedBy     string
 	CreatedAt     time.Time
 	ExpiresAt     *time.Time // nil if it does not expire
@@ -70,7 +71,7 @@ func (k Key) Serves(handler string) bool {
 
 // clone returns a deep copy of the key.
 func (k Key) clone() Key {
-	k.Requesters, k.Handlers = slices.Clone(k.Requesters), slices.Clone(k.Handlers)
+	k.Requesters, k.Handlers, k.Restrictions = slices.Clone(k.Requesters), slices.Clone(k.Handlers), k.Restrictions.clone()
 	if k.ExpiresAt != nil {
 		k.ExpiresAt = new(*k.ExpiresAt)
 	}
@@ -95,7 +96,9 @@ type CreateArgs struct {
 	Handlers   []string `arg:"handlers"`
 	Rate       int      `arg:"rate"`
 	Lifetime   time.Duration
-	By         string `arg:"actor"` // the actor that creates it
+	// Restrictions are what the key may do less than its role.
+	Restrictions Restrictions
+	By           string `arg:"actor"` // the actor that creates it
 }
 
 // result is a key after the command or, if that was refused, as it was found. It has no id if there
@@ -112,6 +115,7 @@ type makeArgs struct {
 	hash        string `arg:"hash"`
 	predecessor string `arg:"predecessor,null"`
 	lifetime    *int64 `arg:"lifetime"`
+	restricted  string `arg:"restrictions"`
 }
 
 type listArgs struct {
@@ -155,9 +159,9 @@ func scan(r *result, from store.Row) error { return scanWith(r, from) }
 // scanWith reads a key and additional columns of a statement.
 func scanWith(r *result, from store.Row, more ...any) error {
 	k := &r.key
-	var requesters, handlers []byte
+	var requesters, handlers, restrictions []byte
 	var expires, revoked, used time.Time
-	err := from.Scan(append([]any{&k.ID, &k.Name, &k.Role, &requesters, &handlers, &k.Rate, &r.successor, &k.CreatedBy, &k.CreatedAt, &expires, &revoked, &used}, more...)...)
+	err := from.Scan(append([]any{&k.ID, &k.Name, &k.Role, &requesters, &handlers, &restrictions, &k.Rate, &r.successor, &k.CreatedBy, &k.CreatedAt, &expires, &revoked, &used}, more...)...)
 	if err != nil {
 		return err
 	}
@@ -169,11 +173,14 @@ func scanWith(r *result, from store.Row, more ...any) error {
 	if err := json.Unmarshal(handlers, &k.Handlers); err != nil {
 		return fmt.Errorf("cannot decode the handlers of API key %s: %w", k.ID, err)
 	}
+	if k.Restrictions, err = parseRestrictions(restrictions); err != nil {
+		return fmt.Errorf("cannot decode the restrictions of API key %s: %w", k.ID, err)
+	}
 	return nil
 }
 
 func recoveredMake(a makeArgs, m store.CommitProof) result {
-	k := Key{ID: a.id, Name: a.Name, Role: a.Role, Requesters: append([]string{}, a.Requesters...), Handlers: append([]string{}, a.Handlers...), Rate: a.Rate,
+	k := Key{ID: a.id, Name: a.Name, Role: a.Role, Requesters: append([]string{}, a.Requesters...), Handlers: append([]string{}, a.Handlers...), Restrictions: a.Restrictions, Rate: a.Rate,
 		CreatedBy: a.By, CreatedAt: m.At}
 	if a.lifetime != nil {
 		k.ExpiresAt = new(k.CreatedAt.Add(time.Duration(*a.lifetime) * time.Millisecond))
@@ -203,22 +210,23 @@ func Create(ctx context.Context, d store.Doer, a CreateArgs) (Key, string, error
 
 // auditedKey is a key in the audit.
 type auditedKey struct {
-	ID         string     `json:"id"`
-	Name       string     `json:"name"`
-	Role       Role       `json:"role"`
-	Requesters []string   `json:"requesters,omitempty"`
-	Handlers   []string   `json:"handlers,omitempty"`
-	Rate       int        `json:"rate,omitempty"`
-	ExpiresAt  *time.Time `json:"expiresAt,omitempty"`
-	RevokedAt  *time.Time `json:"revokedAt,omitempty"`
+	ID         string   `json:"id"`
+	Name       string   `json:"name"`
+	Role       Role     `json:"role"`
+	Requesters []string `json:"requesters,omitempty"`
+	Handlers   []string `json:"handlers,omitempty"`
+	Restrictions
+	Rate      int        `json:"rate,omitempty"`
+	ExpiresAt *time.Time `json:"expiresAt,omitempty"`
+	RevokedAt *time.Time `json:"revokedAt,omitempty"`
 }
 
 func audited(k Key) auditedKey {
-	return auditedKey{k.ID, k.Name, k.Role, k.Requesters, k.Handlers, k.Rate, k.ExpiresAt, k.RevokedAt}
+	return auditedKey{k.ID, k.Name, k.Role, k.Requesters, k.Handlers, k.Restrictions, k.Rate, k.ExpiresAt, k.RevokedAt}
 }
 
 func create(ctx context.Context, d store.Doer, a makeArgs) (Key, error) {
-	a.lifetime = lifetime(a.Lifetime)
+	a.lifetime, a.restricted = lifetime(a.Lifetime), a.Restrictions.text()
 	r, err := createVerb.Do(ctx, d, a)
 	if err == nil && !r.applied { // unlikely, because ids are random
 		err = fault.New(fault.Conflict, "API key id %q already exists: try again", a.id).AsRetryable()

@@ -337,15 +337,18 @@ export interface CreatedKey {
   createdAt: string | null;
   createdBy: string;
   expiresAt: string | null;
+  from: (string)[];
   handlers: (string)[];
   id: string;
   /** When it was last used, about a minute behind; null if it was never used. */
   lastUsedAt: string | null;
+  lifecycles: (string)[];
   name: string;
   rate: number;
   requesters: (string)[];
   revokedAt: string | null;
   role: string;
+  routeGroups: (string)[];
   /** The complete key. It is returned only once, and is not included when the request is replayed. */
   secret?: string;
   workspace: string;
@@ -623,15 +626,18 @@ export interface Key {
   createdAt: string | null;
   createdBy: string;
   expiresAt: string | null;
+  from: (string)[];
   handlers: (string)[];
   id: string;
   /** When it was last used, about a minute behind; null if it was never used. */
   lastUsedAt: string | null;
+  lifecycles: (string)[];
   name: string;
   rate: number;
   requesters: (string)[];
   revokedAt: string | null;
   role: string;
+  routeGroups: (string)[];
   workspace: string;
 }
 
@@ -1076,8 +1082,12 @@ export interface NewItem {
 }
 
 export interface NewKey {
+  /** Networks from which the key may be used, such as 10.1.0.0/16; empty means all. */
+  from?: (string)[];
   /** Handlers whose tasks the key may claim and end; empty means all handlers. A key with handlers cannot claim entities or streams directly. */
   handlers?: (string)[];
+  /** Lifecycles whose entities, claims and operations the key may use, and nothing else; empty means no such restriction. */
+  lifecycles?: (string)[];
   /** How long the key is valid; 0 means that it does not expire. */
   lifetimeMs?: number;
   name?: string;
@@ -1086,6 +1096,8 @@ export interface NewKey {
   /** Requesters that the key may act for; * for all. Without requesters, the key cannot fire steps. */
   requesters?: (string)[];
   role: "read" | "operate" | "worker" | "admin";
+  /** Groups of routes that the key may use: their tags in this document. Empty means all groups. */
+  routeGroups?: (string)[];
 }
 
 export interface NewWebhook {

@@ -93,6 +93,7 @@ func TestAlgorithms(t *testing.T) {
 		signature, _ := base64.RawURLEncoding.DecodeString(parts[2])
 		signature[len(signature)/2] ^= 1
 		refused(t, v, k.Alg+" with another signature", parts[0]+"."+parts[1]+"."+base64.RawURLEncoding.EncodeToString(signature), oidc.Signature)
+		refused(t, v, k.Alg+" with a longer signature", token+"AA", oidc.Signature)
 		refused(t, v, k.Alg+" without a signature", parts[0]+"."+parts[1]+".", oidc.Signature)
 		for _, alg := range append(slices.Clone(signatures), "none", "None", "HS256", "HS384", "HS512", "", "RSA1_5") {
 			if alg != k.Alg {

@@ -372,21 +372,7 @@ class _Contradiction(TypedDict):
 class Contradiction(_Contradiction, total=False):
     result: Any
 
-
-class _CreatedKey(TypedDict):
-    createdAt: Union[str, None]
-    createdBy: str
-    expiresAt: Union[str, None]
-    handlers: List[str]
-    id: str
-    # When it was last used, about a minute behind; null if it was never used.
-    lastUsedAt: Union[str, None]
-    name: str
-    rate: int
-    requesters: List[str]
-    revokedAt: Union[str, None]
-    role: str
-    workspace: str
+_CreatedKey = TypedDict("_CreatedKey", {"createdAt": "Union[str, None]", "createdBy": "str", "expiresAt": "Union[str, None]", "from": "List[str]", "handlers": "List[str]", "id": "str", "lastUsedAt": "Union[str, None]", "lifecycles": "List[str]", "name": "str", "rate": "int", "requesters": "List[str]", "revokedAt": "Union[str, None]", "role": "str", "routeGroups": "List[str]", "workspace": "str"})
 
 
 class CreatedKey(_CreatedKey, total=False):
@@ -699,21 +685,7 @@ class _JournaledEffect(TypedDict):
 class JournaledEffect(_JournaledEffect, total=False):
     result: Any
 
-
-class Key(TypedDict):
-    createdAt: Union[str, None]
-    createdBy: str
-    expiresAt: Union[str, None]
-    handlers: List[str]
-    id: str
-    # When it was last used, about a minute behind; null if it was never used.
-    lastUsedAt: Union[str, None]
-    name: str
-    rate: int
-    requesters: List[str]
-    revokedAt: Union[str, None]
-    role: str
-    workspace: str
+Key = TypedDict("Key", {"createdAt": "Union[str, None]", "createdBy": "str", "expiresAt": "Union[str, None]", "from": "List[str]", "handlers": "List[str]", "id": "str", "lastUsedAt": "Union[str, None]", "lifecycles": "List[str]", "name": "str", "rate": "int", "requesters": "List[str]", "revokedAt": "Union[str, None]", "role": "str", "routeGroups": "List[str]", "workspace": "str"})
 
 
 class _KnownEffect(TypedDict):
@@ -1192,17 +1164,11 @@ class NewItem(_NewItem, total=False):
 class _NewKey(TypedDict):
     role: Literal["read", "operate", "worker", "admin"]
 
+_NewKeyOptional = TypedDict("_NewKeyOptional", {"from": "List[str]", "handlers": "List[str]", "lifecycles": "List[str]", "lifetimeMs": "int", "name": "str", "rate": "int", "requesters": "List[str]", "routeGroups": "List[str]"}, total=False)
 
-class NewKey(_NewKey, total=False):
-    # Handlers whose tasks the key may claim and end; empty means all handlers. A key with handlers cannot claim entities or streams directly.
-    handlers: List[str]
-    # How long the key is valid; 0 means that it does not expire.
-    lifetimeMs: int
-    name: str
-    # Requests per second; 0 means the server's default.
-    rate: int
-    # Requesters that the key may act for; * for all. Without requesters, the key cannot fire steps.
-    requesters: List[str]
+
+class NewKey(_NewKey, _NewKeyOptional):
+    pass
 
 
 class _NewWebhook(TypedDict):
