@@ -26,6 +26,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.opentelemetry.io/otel/trace"
+	"golang.org/x/time/rate"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/batch"
@@ -70,6 +71,12 @@ type Options struct {
 	Rate int
 	// OIDC makes the API accept the tokens of an OpenID Connect issuer, beside API keys. The default is none.
 	OIDC *OIDC
+	// AllowFrom lists the networks from which requests are accepted. Others are refused on all paths but /healthz and /readyz. The default is
+	// all networks.
+	AllowFrom []netip.Prefix
+	// TrustedProxies lists the networks of proxies whose X-Forwarded-For header tells the address of the client, for AllowFrom and for API
+	// keys that are restricted to networks. The default is none: the address is that of the connection.
+	TrustedProxies []netip.Prefix
 	// Traces receives a span for every request. The default is the global provider
 	// ([go.opentelemetry.io/otel.SetTracerProvider]).
 	Traces trace.TracerProvider
@@ -145,6 +152,8 @@ type API struct {
 	stopping atomic.Bool
 	stop     sync.Once
 	closing  chan struct{} // closed by Stop: ends long polls and event streams
+
+	refusalLogs *rate.Limiter // of lines about refused tokens and addresses
 }
 
 var (
@@ -158,7 +167,7 @@ func New(o Options) *API {
 		o.Log = slog.Default()
 	}
 	return &API{o: o, log: o.Log, version: o.Version, noKeys: o.NoKeys, declares: o.Declare, limits: keys.Limits{Rate: o.Rate}, policy: egress.Policy{Allow: o.AllowPrivate},
-		tracer: observe.TracerOf(o.Traces, o.Version), closing: make(chan struct{}), claiming: lease.NewSlots(2), reading: lease.NewSlots(4)}
+		tracer: observe.TracerOf(o.Traces, o.Version), closing: make(chan struct{}), refusalLogs: rate.NewLimiter(refusalsLogged, 2*refusalsLogged), claiming: lease.NewSlots(2), reading: lease.NewSlots(4)}
 }
 
 // Register makes the engine serve the API: lifecycles that are published through it, handlers that are URLs, HTTP calls
@@ -265,7 +274,7 @@ func (a *API) Stop() {
 // wrong method or an unclean path are not problem documents.
 func (a *API) route(w http.ResponseWriter, r *http.Request) {
 	h, ok := a.routes[r.URL.Path]
-	err := a.checkOrigin(r)
+	err := cmp.Or(a.checkAddr(r), a.checkOrigin(r))
 	switch {
 	case err != nil:
 		a.refuseHere(w, r, err)

@@ -1,14 +1,11 @@
 package httpapi
 
 import (
-	"net/http"
-	"net/netip"
 	"slices"
 	"strings"
 
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/claimtoken"
-	"github.com/holdfast-go/holdfast/internal/keys"
 )
 
 // An API key can be restricted to route groups (the tags of the routes), to lifecycles, to handlers, and to networks. A request needs the
@@ -117,18 +114,4 @@ func (c *call) mayAppendWithSettle() error {
 		return fault.New(fault.Forbidden, "the API key is restricted to the lifecycles %q and may not append events to streams: settle without events, or use another key", r.Lifecycles).With("pointer", "/events")
 	}
 	return nil
-}
-
-// mayEnter refuses a key that is used from outside of its networks.
-func (a *API) mayEnter(k keys.Key, r *http.Request) error {
-	if len(k.Restrictions.From) == 0 || k.Restrictions.MayEnter(clientAddr(r)) {
-		return nil
-	}
-	return fault.New(fault.Forbidden, "the API key may not be used from this address: use it from one of the networks to which it is restricted")
-}
-
-// clientAddr returns the address of the client, or the zero address, which is in no network.
-func clientAddr(r *http.Request) netip.Addr {
-	at, _ := netip.ParseAddrPort(r.RemoteAddr)
-	return at.Addr()
 }

@@ -8,8 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/time/rate"
-
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/httpapi/internal/oidc"
 	"github.com/holdfast-go/holdfast/internal/clock"
@@ -50,15 +48,14 @@ type OIDCGrant struct {
 // timeTTL is how long a time of the database is used. It is that of a cached API key.
 const timeTTL = 2 * time.Second
 
-// refusalLogs is the number of refused tokens per second that are logged. All are counted.
-const refusalLogs = 10
+// refusalsLogged is the number of refused tokens and addresses per second that are logged. All are counted.
+const refusalsLogged = 10
 
 // tokens verifies tokens. Their expiry is compared with the time of the database, like that of API keys.
 type tokens struct {
 	api      *API
 	verifier *oidc.Verifier
 	grants   []oidc.Grant
-	logs     *rate.Limiter
 
 	mu   sync.Mutex
 	time time.Time // of the database
@@ -76,7 +73,7 @@ func (a *API) acceptTokens(ctx context.Context) error {
 	case len(o.Grants) == 0:
 		return fault.New(fault.Validation, "OIDC needs at least one grant, because tokens have no rights without one")
 	}
-	t := &tokens{api: a, logs: rate.NewLimiter(refusalLogs, 2*refusalLogs)}
+	t := &tokens{api: a}
 	for _, g := range o.Grants {
 		one := oidc.Grant{Name: g.Name, Claim: g.Claim, Value: g.Value, Workspace: g.Workspace, WorkspaceClaim: g.WorkspaceClaim, Role: keys.Role(g.Role), Requesters: g.Requesters}
 		if err := one.Check(); err != nil {
@@ -192,7 +189,7 @@ func (t *tokens) refused(ctx context.Context, err error) error {
 
 func (t *tokens) count(ctx context.Context, r *oidc.Refusal) {
 	t.api.metrics.Tokens.WithLabelValues(r.Reason).Inc()
-	if t.logs.Allow() {
+	if t.api.refusalLogs.Allow() {
 		t.api.log.Info("token refused", "reason", r.Reason, "error", r.Detail, "request", requestID(ctx))
 	}
 }

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -127,6 +128,53 @@ func TestBadIssuerSettings(t *testing.T) {
 		var out bytes.Buffer
 		if code := newProgram(nil, &out, &out).run(t.Context(), args); code != 2 || !strings.Contains(out.String(), want) {
 			t.Errorf("%q: exit code %d, want 2 with %q: %s", args, code, want, out.String())
+		}
+	}
+}
+
+// TestServeNetworks verifies the flags for the networks of clients, with programs of their own.
+func TestServeNetworks(t *testing.T) {
+	t.Chdir(t.TempDir())
+	key, err := exec.Command("holdfast", "keys", "create", "--role", "read", "--from", "192.0.2.7").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, x := range []struct {
+		flags     []string
+		forwarded string
+		status    int
+	}{
+		{nil, "192.0.2.7", 403},
+		{[]string{"--trusted-proxy", "127.0.0.1"}, "192.0.2.7", 200},
+		{[]string{"--trusted-proxy", "127.0.0.1"}, "192.0.2.7, 192.0.2.8", 403},
+		{[]string{"--trusted-proxy", "127.0.0.1,192.0.2.8", "--allow-from", "192.0.2.0/24"}, "192.0.2.7, 192.0.2.8", 200},
+		{[]string{"--trusted-proxy", "127.0.0.1", "--allow-from", "198.51.100.0/24"}, "192.0.2.7", 403},
+	} {
+		server := testkit.Start(t, exec.Command("holdfast", append([]string{"serve", "--listen", "127.0.0.1:0", "--log-level", "error"}, x.flags...)...))
+		url := strings.TrimPrefix(server.Next(), "holdfast ready url=")
+		for path, want := range map[string]int{"/api/v1/session": x.status, "/readyz": 200} {
+			r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url+path, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(key)))
+			r.Header.Set("X-Forwarded-For", x.forwarded)
+			resp, err := http.DefaultClient.Do(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = resp.Body.Close()
+			if resp.StatusCode != want {
+				t.Errorf("%s with %q for %s: got status %d, want %d", path, x.flags, x.forwarded, resp.StatusCode, want)
+			}
+		}
+		server.Kill()
+	}
+	http.DefaultClient.CloseIdleConnections()
+	for _, flag := range []string{"--allow-from", "--trusted-proxy"} {
+		var out bytes.Buffer
+		if code := newProgram(nil, &out, &out).run(t.Context(), []string{"serve", flag, "10.0.0.1/8"}); code != 2 || !strings.Contains(out.String(), flag+": ") || !strings.Contains(out.String(), "write 10.0.0.0/8") {
+			t.Errorf("exit code %d: %s", code, out.String())
 		}
 	}
 }

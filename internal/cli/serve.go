@@ -94,6 +94,12 @@ func (c *serveCommand) Run(ctx context.Context, p *program) error {
 	if s.api.OIDC, err = c.issuer(); err != nil {
 		return err
 	}
+	if s.api.AllowFrom, err = networks("--allow-from", c.AllowFrom); err != nil {
+		return err
+	}
+	if s.api.TrustedProxies, err = networks("--trusted-proxy", c.TrustedProxy); err != nil {
+		return err
+	}
 	if !loopback && s.api.OIDC == nil {
 		if path, ok := c.sqlitePath(); ok && isMissing(path) {
 			return s.noValidKey()
@@ -101,6 +107,18 @@ func (c *serveCommand) Run(ctx context.Context, p *program) error {
 		s.check = s.requireValidKey
 	}
 	return s.run(ctx)
+}
+
+// networks parses the networks of a flag.
+func networks(flag, list string) (all []netip.Prefix, err error) {
+	for _, text := range fields(list) {
+		n, err := keys.ParseNetwork(text)
+		if err != nil {
+			return nil, misuse("%s: %v", flag, err)
+		}
+		all = append(all, n)
+	}
+	return all, nil
 }
 
 func (s server) noValidKey() error {

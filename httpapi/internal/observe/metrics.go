@@ -14,14 +14,15 @@ import (
 // Metrics are the metrics of one API. They have their own registry, so that two APIs in one process
 // do not add up and metrics of the program are not exposed by accident.
 type Metrics struct {
-	Registry *prometheus.Registry
-	requests *prometheus.CounterVec
-	seconds  *prometheus.HistogramVec
-	InFlight prometheus.Gauge
-	refusals *prometheus.CounterVec
-	replays  prometheus.Counter
-	Tokens   *prometheus.CounterVec // refused tokens
-	own      []prometheus.Collector // metrics of Holdfast, without those of the Go runtime
+	Registry  *prometheus.Registry
+	requests  *prometheus.CounterVec
+	seconds   *prometheus.HistogramVec
+	InFlight  prometheus.Gauge
+	refusals  *prometheus.CounterVec
+	replays   prometheus.Counter
+	Tokens    *prometheus.CounterVec // refused tokens
+	Addresses *prometheus.CounterVec // refused addresses of clients
+	own       []prometheus.Collector // metrics of Holdfast, without those of the Go runtime
 }
 
 // buckets range from a read of SQLite to a step that waits for a minute.
@@ -44,9 +45,11 @@ func NewMetrics(more ...prometheus.Collector) *Metrics {
 			Help: "Requests answered with the stored response to an earlier request with the same Idempotency-Key."}),
 		Tokens: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "holdfast_http_token_refusals_total",
 			Help: "Requests with a token of the OIDC issuer that was not accepted, by reason."}, []string{"reason"}),
+		Addresses: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "holdfast_http_address_refusals_total",
+			Help: "Requests from an address that the server or the API key does not allow."}, []string{"list"}),
 	}
 	m.Registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	m.own = append([]prometheus.Collector{m.requests, m.seconds, m.InFlight, m.refusals, m.replays, m.Tokens}, more...)
+	m.own = append([]prometheus.Collector{m.requests, m.seconds, m.InFlight, m.refusals, m.replays, m.Tokens, m.Addresses}, more...)
 	m.Registry.MustRegister(m.own...)
 	return m
 }
