@@ -450,6 +450,33 @@ func (c *Client) PutLifecycle(ctx context.Context, name string, config json.RawM
 	return do[wire.PutLifecycle](ctx, c, newRequest(http.MethodPut, config, "lifecycles", name), o)
 }
 
+// PutSecret stores the value of a named secret. Handlers, webhooks and http steps refer to it
+// by its name. No request returns the value.
+func (c *Client) PutSecret(ctx context.Context, name string, in wire.PutSecret, o ...Option) (wire.Secret, error) {
+	return do[wire.Secret](ctx, c, newRequest(http.MethodPut, in, "secrets", name), o)
+}
+
+// ListSecrets lists the workspace's secrets, without their values.
+func (c *Client) ListSecrets(ctx context.Context) iter.Seq2[wire.Secret, error] {
+	return pages(func(p Page) (wire.List[wire.Secret], error) { return c.ListSecretsPage(ctx, p) })
+}
+
+// ListSecretsPage lists a page of the workspace's secrets, without their values.
+func (c *Client) ListSecretsPage(ctx context.Context, p Page, o ...Option) (wire.List[wire.Secret], error) {
+	return do[wire.List[wire.Secret]](ctx, c, list(p, "secrets"), o)
+}
+
+// GetSecret returns a secret without its value.
+func (c *Client) GetSecret(ctx context.Context, name string, o ...Option) (wire.Secret, error) {
+	return do[wire.Secret](ctx, c, newRequest(http.MethodGet, nil, "secrets", name), o)
+}
+
+// DeleteSecret deletes a secret that nothing refers to.
+func (c *Client) DeleteSecret(ctx context.Context, name string, o ...Option) error {
+	_, err := c.answer(ctx, newRequest(http.MethodDelete, nil, "secrets", name).with(o))
+	return err
+}
+
 // ClaimTasks claims tasks for handlers. If no task is due, the call waits for one. A task
 // counts as received once it is renewed, journals an effect or is ended. Without a [Key] the
 // client generates one, so that it can retry the call and get the same leases after a lost

@@ -78,6 +78,8 @@ const (
 	// MutationTimeout is returned when a change of a scope did not get its turn, or was not decided, within its
 	// budget.
 	MutationTimeout Code = "MUTATION_TIMEOUT"
+	// SecretUnavailable means that a call was not made, because a secret that it refers to does not exist or cannot be decrypted.
+	SecretUnavailable Code = "SECRET_UNAVAILABLE"
 	// Unavailable is returned when the database is down or stayed busy, or the server cannot be reached. Nothing was
 	// written.
 	Unavailable Code = "UNAVAILABLE"

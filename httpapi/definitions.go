@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/httpapi/internal/table"
 	"github.com/holdfast-go/holdfast/internal/remotehandler"
 	"github.com/holdfast-go/holdfast/internal/runengine"
+	"github.com/holdfast-go/holdfast/internal/secrets"
 	"github.com/holdfast-go/holdfast/internal/strictjson"
 	"github.com/holdfast-go/holdfast/internal/transition"
 	"github.com/holdfast-go/holdfast/internal/workflow"
@@ -84,7 +85,11 @@ func (c *call) validateDefinition(text []byte, dryRun bool) (*workflow.Definitio
 	if err != nil {
 		return nil, nil, err
 	}
-	more, found := def.Lint(workflow.Known{Handlers: known, Lifecycles: c.lifecyclesOf(def)})
+	there, err := c.secretsOf(def)
+	if err != nil {
+		return nil, nil, err
+	}
+	more, found := def.Lint(workflow.Known{Handlers: known, Lifecycles: c.lifecyclesOf(def), Secrets: there})
 	if violations = append(violations, more...); len(violations) > 0 {
 		return nil, nil, badDefinition(violations)
 	}
@@ -147,6 +152,19 @@ func (c *call) handlersOf(def *workflow.Definition, dry bool) (known map[string]
 		known[name] = workflow.Handler{Kind: h.Kind, Safety: h.Safety, Timeout: h.Timeout}
 	}
 	return known, undeclared, nil
+}
+
+// secretsOf returns which of the secrets that a definition refers to exist.
+func (c *call) secretsOf(def *workflow.Definition) (map[string]bool, error) {
+	there := make(map[string]bool)
+	for _, name := range def.Secrets() {
+		_, err := secrets.Get(c.ctx(), c.doer(), name)
+		if err != nil && fault.CodeOf(err) != fault.NotFound {
+			return nil, err
+		}
+		there[name] = err == nil
+	}
+	return there, nil
 }
 
 // lifecyclesOf returns a lookup of the steps of lifecycles that a definition names; nil if the

@@ -15,6 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/lifecycleengine"
 	"github.com/holdfast-go/holdfast/internal/reactions"
 	"github.com/holdfast-go/holdfast/internal/remotehandler"
+	"github.com/holdfast-go/holdfast/internal/secretref"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/webhook"
 	"github.com/holdfast-go/holdfast/wire"
@@ -41,7 +42,7 @@ func badURL(err error) error {
 }
 
 func handlerOf(h remotehandler.Handler) wire.Handler {
-	return wire.Handler{Name: h.Name, Kind: h.Kind, URL: h.URL, Safety: h.Safety, OnUnknown: h.OnUnknown, TimeoutMs: wire.Ms(h.Timeout), CreatedAt: shapes.At(h.CreatedAt),
+	return wire.Handler{Name: h.Name, Kind: h.Kind, URL: h.URL, Safety: h.Safety, OnUnknown: h.OnUnknown, TimeoutMs: wire.Ms(h.Timeout), Headers: h.Headers, SignedWith: h.SignedWith(), CreatedAt: shapes.At(h.CreatedAt),
 		UpdatedAt: shapes.At(h.UpdatedAt)}
 }
 
@@ -61,6 +62,9 @@ func putHandler(c *call, in *putHandlerIn) (out wire.Handler, err error) {
 	h := remotehandler.Handler{Name: in.Name, Kind: b.Kind, URL: b.URL, Safety: b.Safety, OnUnknown: b.OnUnknown, Timeout: span(b.TimeoutMs)}
 	if h.OnUnknown == "" {
 		h.OnUnknown = "hold"
+	}
+	if h.Headers, err = secretref.CheckHeaders(b.Headers); err != nil {
+		return out, err
 	}
 	if err := h.Check(); err != nil {
 		return out, err
@@ -83,6 +87,10 @@ func putHandler(c *call, in *putHandlerIn) (out wire.Handler, err error) {
 			made = webhook.NewSecret()
 			b.Secret = made
 		}
+	} else if secretref.IsWhole(b.Secret) {
+		if err := c.checkSigner(b.Secret); err != nil {
+			return out, err
+		}
 	} else if b.Secret != "" {
 		if _, err := webhook.NewVerifier(b.Secret); err != nil {
 			return out, err
@@ -92,7 +100,9 @@ func putHandler(c *call, in *putHandlerIn) (out wire.Handler, err error) {
 		if c.api.box == nil {
 			return out, dispatch.NoBox()
 		}
-		h.Secret = c.api.box.Seal(b.Secret, "handler", c.key.Workspace, in.Name)
+		if h.Secret = b.Secret; !secretref.IsWhole(b.Secret) {
+			h.Secret = c.api.box.Seal(b.Secret, "handler", c.key.Workspace, in.Name)
+		}
 	}
 	var created bool
 	err = c.update(func(ctx context.Context, tx *store.Tx) (err error) {

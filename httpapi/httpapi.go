@@ -82,8 +82,9 @@ type Options struct {
 	Traces trace.TracerProvider
 	// Metrics receives the API's metrics in addition to /metrics. The default is nil.
 	Metrics prometheus.Registerer
-	// SecretKeys are the keys, 32 bytes each, that encrypt the secrets that sign outgoing calls. The first key
-	// encrypts; all keys decrypt. Without a key, webhooks cannot be created.
+	// SecretKeys are the keys, 32 bytes each, that encrypt named secrets and the secrets that sign outgoing calls. The first key
+	// encrypts; all keys decrypt. Without a key, neither
+	// secrets nor webhooks can be created.
 	SecretKeys [][]byte
 	// AllowPrivate lists private networks that the URLs of webhooks and handlers may reach, including over plain
 	// HTTP. The default is none.
@@ -236,6 +237,7 @@ func (a *API) addRoutes() {
 	a.sessionRoutes()
 	a.webhookRoutes()
 	a.handlerRoutes()
+	a.secretRoutes()
 	a.taskRoutes()
 	a.workspaceRoutes()
 	a.walletRoutes()

@@ -47,6 +47,9 @@ func (c *call) newFlight() (*idempotency.Flight, error) {
 	query := c.r.URL.Query()
 	query.Del("waitMs") // the wait time is not part of the request's identity
 	incoming := idempotency.Incoming{Owner: c.owner(), Method: c.r.Method, Target: c.r.URL.EscapedPath() + "?" + query.Encode(), Body: c.body, JSON: true}
+	if c.route.Blind && c.api.box != nil {
+		incoming.Body, incoming.JSON = c.api.box.Digest(c.body), false
+	}
 	if c.route.Conditional {
 		incoming.Conditions = [][]string{c.r.Header.Values("If-Match"), c.r.Header.Values("If-None-Match")}
 	}

@@ -90,6 +90,7 @@ var exampleBodies = map[string]any{
 	"signalRun":      wire.Signal{Type: "t"},
 	"decideApproval": wire.Decide{Decision: "approved"},
 
+	"putSecret":         wire.PutSecret{Value: "a-secret-value"},
 	"putHandler":        wire.PutHandler{Kind: "worker"},
 	"putLifecycle":      json.RawMessage(jobConfig),
 	"claimTasks":        wire.ClaimTasks{Worker: "w1", Handlers: []string{"nobodys"}, WaitMs: new(wire.Millis)},
@@ -269,7 +270,7 @@ func TestWhoMayWhat(t *testing.T) {
 	work := map[string]bool{"claimLeases": true, "ackLeases": true, "failLease": true, "renewLease": true, "claimStep": true, "renewClaim": true,
 		"settleClaim": true, "releaseClaim": true, "journalEffect": true, "claimTasks": true, "completeTask": true, "failTask": true, "snoozeTask": true, "snoozeLease": true, "renewTask": true, "journalTaskEffect": true}
 	manage := map[string]bool{"createKey": true, "listKeys": true, "getKey": true, "rotateKey": true, "revokeKey": true, "putReaction": true, "deleteReaction": true,
-		"createWebhook": true, "rotateWebhook": true, "deleteWebhook": true, "putHandler": true, "deleteHandler": true, "createWorkspace": true, "putLifecycle": true, "putDefinition": true, "listAudit": true, "listRequests": true, "getRequest": true}
+		"createWebhook": true, "rotateWebhook": true, "deleteWebhook": true, "putHandler": true, "deleteHandler": true, "putSecret": true, "deleteSecret": true, "createWorkspace": true, "putLifecycle": true, "putDefinition": true, "listAudit": true, "listRequests": true, "getRequest": true}
 	for _, r := range d.api.Routes() {
 		want := map[keys.Role]bool{keys.Admin: true}
 		switch {
@@ -309,6 +310,7 @@ func TestAnotherWorkspacesIDsAreUnknown(t *testing.T) {
 		us.want(us.ask("POST", "streams/oursstr/events", exampleBodies["appendEvents"], nil), 201, "")
 		var hook wire.CreatedWebhook
 		us.want(us.ask("POST", "webhooks", exampleBodies["createWebhook"], &hook), 201, "")
+		us.putSecret("ourssec", "a-secret-value", 201)
 		us.want(us.ask("POST", "workflow-definitions", `{"name":"oursdef","version":"1","steps":[{"name":"may","type":"approval","prompt":"?"}]}`, nil), 201, "")
 		us.want(us.ask("PATCH", "scopes/ourskind/oursscp", `{"ours":1}`, nil), 200, "")
 		ran := us.start("oursdef@1", `{"ours":1}`)
@@ -321,6 +323,8 @@ func TestAnotherWorkspacesIDsAreUnknown(t *testing.T) {
 				switch {
 				case name == "name" && strings.HasPrefix(r.Path, "reactions"):
 					return "oursrea"
+				case name == "name" && strings.HasPrefix(r.Path, "secrets"):
+					return "ourssec"
 				case name == "id" && strings.HasPrefix(r.Path, "lifecycles"):
 					return "oursent"
 				case name == "id" && strings.HasPrefix(r.Path, "keys"):
@@ -346,7 +350,7 @@ func TestAnotherWorkspacesIDsAreUnknown(t *testing.T) {
 				}
 				return nobodys(name)
 			}
-			if r.ID == "putReaction" || r.ID == "createKey" || r.ID == "createEntity" || r.ID == "createWebhook" || r.ID == "putHandler" || r.ID == "putDefinition" {
+			if r.ID == "putReaction" || r.ID == "createKey" || r.ID == "createEntity" || r.ID == "createWebhook" || r.ID == "putHandler" || r.ID == "putSecret" || r.ID == "putDefinition" {
 				continue // they create one
 			}
 			said := func(who *testAPI, values func(string) string) string {
@@ -365,7 +369,7 @@ func TestAnotherWorkspacesIDsAreUnknown(t *testing.T) {
 				}
 			}
 		}
-		for _, path := range []string{"lifecycles/invoice/entities", "reactions", "claims", "operations", "reactions/*/streams", "keys", "events", "webhooks", "workflow-runs", "workflow-definitions", "approvals"} {
+		for _, path := range []string{"lifecycles/invoice/entities", "reactions", "claims", "operations", "reactions/*/streams", "keys", "events", "webhooks", "secrets", "workflow-runs", "workflow-definitions", "approvals"} {
 			if text := textOf(them.ask("GET", path, nil, nil)); strings.Contains(text, "ours") || strings.Contains(text, ours.ID) || strings.Contains(text, hook.ID) || strings.Contains(text, ran.ID) {
 				t.Errorf("%s reveals another workspace: %s", path, text)
 			}

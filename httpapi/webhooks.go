@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/httpapi/internal/webhooksender"
 	"github.com/holdfast-go/holdfast/internal/reactions"
 	"github.com/holdfast-go/holdfast/internal/seal"
+	"github.com/holdfast-go/holdfast/internal/secretref"
 	"github.com/holdfast-go/holdfast/internal/webhooks"
 	"github.com/holdfast-go/holdfast/webhook"
 	"github.com/holdfast-go/holdfast/wire"
@@ -48,7 +49,7 @@ func (a *API) webhookRoutes() {
 
 func webhookOf(w webhooks.Webhook) wire.Webhook {
 	out := wire.Webhook{ID: w.ID, Name: w.Name, URL: w.URL, Events: w.Events, Streams: w.Streams, Source: "event", Reaction: webhooks.Reaction(w.ID),
-		CreatedBy: w.CreatedBy, CreatedAt: shapes.At(w.CreatedAt)}
+		Headers: w.Headers, SignedWith: w.SignedWith, CreatedBy: w.CreatedBy, CreatedAt: shapes.At(w.CreatedAt)}
 	if strings.HasPrefix(w.Streams, reactions.Own) {
 		out.Source = "history"
 	}
@@ -64,18 +65,21 @@ func webhookOf(w webhooks.Webhook) wire.Webhook {
 // sealing returns the box that encrypts secrets.
 func (a *API) sealing() (*seal.Box, error) {
 	if a.box == nil {
-		return nil, fault.New(fault.Unavailable, "webhook secrets cannot be stored: start the server with an encryption key (HOLDFAST_SECRET_KEY)")
+		return nil, fault.New(fault.Unavailable, "secrets cannot be stored: start the server with an encryption key (HOLDFAST_SECRET_KEY)")
 	}
 	return a.box, nil
 }
 
-// secretOf returns the given secret, or a new one.
-func secretOf(given string) (string, error) {
+// secretOf returns the given secret or reference, or a new secret.
+func (c *call) secretOf(given string) (string, error) {
 	if given == "" {
 		return webhook.NewSecret(), nil
 	}
+	if secretref.IsWhole(given) {
+		return given, c.checkSigner(given)
+	}
 	if !strings.HasPrefix(given, "whsec_") {
-		return "", fault.New(fault.Validation, "a webhook secret must begin with whsec_").With("pointer", "/secret")
+		return "", fault.New(fault.Validation, "a webhook secret must begin with whsec_, or be secret:NAME").With("pointer", "/secret")
 	}
 	_, err := webhook.NewVerifier(given)
 	return given, err
@@ -94,16 +98,23 @@ func createWebhook(c *call, in *createWebhookIn) (wire.CreatedWebhook, error) {
 		err = badURL(err)
 		return none, err
 	}
+	if secretref.In(b.URL) {
+		return none, badURL(fault.New(fault.Validation, "the URL must not contain a reference to a secret, because URLs are logged and shown: use a header"))
+	}
 	// a webhook can follow what a reaction can
 	d, err := definition("webhook", wire.PutReaction{Events: b.Events, Streams: b.Streams, Source: b.Source})
 	if err != nil {
 		return none, err
 	}
-	secret, err := secretOf(b.Secret)
+	secret, err := c.secretOf(b.Secret)
 	if err != nil {
 		return none, err
 	}
-	w, err := webhooks.Create(c.ctx(), c.doer(), box, webhooks.CreateArgs{Name: b.Name, URL: b.URL, Events: b.Events, Streams: d.Streams, Secret: secret, By: c.actor()})
+	headers, err := secretref.CheckHeaders(b.Headers)
+	if err != nil {
+		return none, err
+	}
+	w, err := webhooks.Create(c.ctx(), c.doer(), box, webhooks.CreateArgs{Name: b.Name, URL: b.URL, Events: b.Events, Streams: d.Streams, Headers: headers, Secret: secret, By: c.actor()})
 	if err != nil {
 		return none, err
 	}
@@ -114,6 +125,9 @@ func createWebhook(c *call, in *createWebhookIn) (wire.CreatedWebhook, error) {
 // createdWebhook returns a webhook with its new secret. The response stored for repetitions has none.
 func (c *call) createdWebhook(w webhooks.Webhook, secret string) wire.CreatedWebhook {
 	c.storeAs = wire.CreatedWebhook{Webhook: webhookOf(w)}
+	if secretref.IsWhole(secret) {
+		secret = ""
+	}
 	return wire.CreatedWebhook{Webhook: webhookOf(w), Secret: secret}
 }
 
@@ -146,7 +160,7 @@ func rotateWebhook(c *call, in *rotateWebhookIn) (wire.CreatedWebhook, error) {
 	if ms := in.Body.OverlapMs; ms < 0 || ms > wire.Ms(webhooks.MaxOverlap) {
 		return none, fault.New(fault.Validation, "overlapMs must be between 0 and %d, got %d", wire.Ms(webhooks.MaxOverlap), ms).With("pointer", "/overlapMs")
 	}
-	secret, err := secretOf(in.Body.Secret)
+	secret, err := c.secretOf(in.Body.Secret)
 	if err != nil {
 		return none, err
 	}

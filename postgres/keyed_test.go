@@ -69,7 +69,7 @@ func named(own store.UserTable, name string) store.Texts {
 var enough = map[string]int{
 	"approval_pending": 3, "approval_pkey": 3, "signal_inbox": 3, "signal_pkey": 3, "step_pkey": 3, // of one run
 	"effect_pkey": 3, "late_call_pkey": 3, "late_call_unseen": 3, // of one operation
-	"definition_pkey": 2, "handler_pkey": 2, "lifecycle_pkey": 2, "reaction_pkey": 2, "webhook_pkey": 2, // declared by a person in one workspace
+	"definition_pkey": 2, "handler_pkey": 2, "lifecycle_pkey": 2, "reaction_pkey": 2, "webhook_pkey": 2, "named_secret_pkey": 2, // declared by a person in one workspace
 	"event_pkey": 2, "history_pkey": 2, // of one command
 	"due_pkey":      4, // of one stream
 	"snapshot_pkey": 3,
@@ -93,6 +93,7 @@ var walks = map[string]string{
 	"reactions.delete_unfollowed":       "all rows of a reaction, which it changes",
 	"meta.is_used":                      "one row of each shard, when the first server starts",
 	"registry.sum_revisions":            "one row of each workspace that has a registry",
+	"secrets.list_sealed":               "all encrypted values, when an operator changes the encryption key",
 	"workspaces.list_shards":            "one row of each workspace, when a node starts",
 }
 

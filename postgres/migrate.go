@@ -35,7 +35,7 @@ GRANT SELECT ON ALL TABLES IN SCHEMA {schema} TO {role};
 GRANT INSERT, UPDATE ON {schema}.late_call TO {role};
 GRANT INSERT, UPDATE, DELETE ON {schema}.stream, {schema}.entity, {schema}.scope, {schema}.scope_floor,
     {schema}.registry, {schema}.reaction, {schema}.follow, {schema}.sequence, {schema}.snapshot, {schema}.subject, {schema}.due,
-    {schema}.effect, {schema}.lifecycle, {schema}.refusal, {schema}.api_key, {schema}.request, {schema}.token, {schema}.session, {schema}.handler, {schema}.webhook,
+    {schema}.effect, {schema}.lifecycle, {schema}.refusal, {schema}.api_key, {schema}.request, {schema}.token, {schema}.session, {schema}.handler, {schema}.webhook, {schema}.named_secret,
     {schema}.run, {schema}.step, {schema}.signal, {schema}.approval, {schema}.node, {schema}.node_minute TO {role};
 GRANT INSERT, UPDATE ON {schema}.wallet TO {role};
 GRANT INSERT, UPDATE, DELETE ON {schema}.batch, {schema}.item TO {role};

@@ -12,6 +12,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/effects"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/runengine"
+	"github.com/holdfast-go/holdfast/internal/secretref"
+	"github.com/holdfast-go/holdfast/internal/secrets"
 	"github.com/holdfast-go/holdfast/internal/strictjson"
 )
 
@@ -30,6 +32,9 @@ type CallRequest struct {
 	Headers     map[string]string
 	Body        json.RawMessage
 	Key         string // value of the header Idempotency-Key
+	// SecretHeaders are the names of the headers whose values have the value of a secret. They must not be sent to another host,
+	// to which the URL redirects, and not be logged.
+	SecretHeaders []string
 }
 
 // CallResponse is the response to a call, and the output of its step.
@@ -51,18 +56,36 @@ func Calls(c Caller) holdfast.Part {
 			return err
 		}
 		serviceOf(engine.Of(e)).start()
-		return serviceOf(engine.Of(e)).add(runengine.CallHandler, &handler{body: callBody{c}.call})
+		return serviceOf(engine.Of(e)).add(runengine.CallHandler, &handler{body: callBody{c, engine.Of(e)}.call})
 	})
 }
 
-type callBody struct{ caller Caller }
+type callBody struct {
+	caller Caller
+	engine *engine.Engine
+}
 
 func (p callBody) call(ctx context.Context, l *runengine.ClaimedStep) (runengine.Done, error) {
 	var c runengine.Call
 	if err := json.Unmarshal(l.Step.Input, &c); err != nil {
 		return runengine.Done{}, holdfast.NonRetryable(err)
 	}
-	a, err := p.caller.Call(ctx, CallRequest{Method: strings.ToUpper(c.Method), URL: c.URL, Headers: c.Headers, Body: c.Body, Key: l.Operation()})
+	opened, err := secrets.Open(ctx, p.engine, secrets.BoxOf(p.engine), c.Headers)
+	if err != nil { // nothing was sent
+		return runengine.Done{}, err
+	}
+	request := CallRequest{Method: strings.ToUpper(c.Method), URL: c.URL, Headers: opened.Headers, Body: c.Body, Key: l.Operation()}
+	for name, text := range c.Headers {
+		if secretref.In(text) {
+			request.SecretHeaders = append(request.SecretHeaders, name)
+		}
+	}
+	a, err := p.caller.Call(ctx, request)
+	a.Body = opened.Redact.Body(a.Body)
+	for name, text := range a.Headers {
+		a.Headers[name] = opened.Redact.Text(text)
+	}
+	err = redacted(&opened.Redact, err)
 	switch {
 	case err != nil && effects.DidNotHappen(err):
 		return runengine.Done{}, err
@@ -70,6 +93,18 @@ func (p callBody) call(ctx context.Context, l *runengine.ClaimedStep) (runengine
 		return runengine.Done{}, runengine.MayHaveActed(err)
 	}
 	return heard(c, a)
+}
+
+// redacted returns the error of a call without the values of secrets.
+func redacted(r *secretref.Redactor, err error) error {
+	clean, changed := r.Error(err)
+	if changed && fault.IsNonRetryable(err) {
+		clean = fault.NonRetryable(clean)
+	}
+	if changed && effects.DidNotHappen(err) {
+		clean = effects.NotHappened(clean)
+	}
+	return clean
 }
 
 // later lists the statuses that mean that the call had no effect and may be retried.

@@ -21,6 +21,7 @@ var walks = map[string]string{
 	"lifecycles.find_workspace":  "all workspaces that have a lifecycle, when a program starts",
 	"nodes.prune":                "one row of each node, once an hour",
 	"registry.sum_revisions":     "one row of each workspace that has a registry",
+	"secrets.list_sealed":        "all encrypted values, when an operator changes the encryption key",
 	"workspaces.list_shards":     "one row of each workspace, when a node starts",
 }
 

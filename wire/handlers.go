@@ -9,20 +9,24 @@ type PutHandler struct {
 	Safety    string `json:"safety,omitempty" enum:"idempotent,transactional,journaled,opaque" doc:"Declared safety, which determines whether the handler may run again. Omit it to declare no safety."`
 	OnUnknown string `json:"onUnknown,omitempty" enum:"hold,retry,probe"`
 	TimeoutMs Millis `json:"timeoutMs,omitempty"`
-	Secret    string `json:"secret,omitempty" doc:"Signing secret (whsec_…). If empty, a secret is generated for a new http handler."`
+	Secret    string `json:"secret,omitempty" doc:"Signing secret (whsec_…), or secret:NAME for a named secret. If empty, a secret is generated for a new http handler."`
+	// Headers are sent with each call of an http handler.
+	Headers map[string]string `json:"headers,omitempty" doc:"Headers of each call. A value may contain ${secret:NAME}, which is replaced when the call is made."`
 }
 
 // Handler is a declared handler.
 type Handler struct {
-	Name      string `json:"name"`
-	Kind      string `json:"kind"`
-	URL       string `json:"url"`
-	Safety    string `json:"safety"`
-	OnUnknown string `json:"onUnknown"`
-	TimeoutMs Millis `json:"timeoutMs"`
-	CreatedAt *Time  `json:"createdAt"`
-	UpdatedAt *Time  `json:"updatedAt"`
-	Secret    string `json:"secret,omitempty" doc:"Signing secret, returned only by the call that generated it."`
+	Name       string            `json:"name"`
+	Kind       string            `json:"kind"`
+	URL        string            `json:"url"`
+	Safety     string            `json:"safety"`
+	OnUnknown  string            `json:"onUnknown"`
+	TimeoutMs  Millis            `json:"timeoutMs"`
+	Headers    map[string]string `json:"headers,omitempty" doc:"With the references, not the values of secrets."`
+	SignedWith string            `json:"signedWith,omitempty" doc:"The named secret that signs calls, as secret:NAME."`
+	CreatedAt  *Time             `json:"createdAt"`
+	UpdatedAt  *Time             `json:"updatedAt"`
+	Secret     string            `json:"secret,omitempty" doc:"Signing secret, returned only by the call that generated it."`
 }
 
 // HandlerCall is the request body sent to an http handler.

@@ -21,7 +21,7 @@ var (
 	inner = []string{
 		"internal/lease", "internal/meter", "internal/wake", "internal/events",
 		"internal/entities", "internal/scopestore", "internal/reactions", "internal/retention", "internal/feed", "internal/streamclose", "internal/snapshots", "internal/subjectkey",
-		"internal/effects", "internal/refusals", "internal/audit", "internal/lifecycleconfig", "internal/configdoc", "internal/diagram", "internal/workflow", "internal/keys", "internal/idempotency", "internal/claimtoken", "internal/seal", "internal/webhooks", "internal/remotehandler", "internal/remote", "internal/wallets", "internal/batchengine", "internal/runengine", "internal/transition", "internal/timeline",
+		"internal/effects", "internal/refusals", "internal/audit", "internal/lifecycleconfig", "internal/configdoc", "internal/diagram", "internal/workflow", "internal/keys", "internal/idempotency", "internal/claimtoken", "internal/seal", "internal/secretref", "internal/secrets", "internal/webhooks", "internal/remotehandler", "internal/remote", "internal/wallets", "internal/batchengine", "internal/runengine", "internal/transition", "internal/timeline",
 		"internal/bulk", "internal/check", "internal/crash", "internal/nodes", "internal/inbox", "internal/live",
 	}
 
@@ -96,15 +96,19 @@ var Rules = slices.Concat(
 			Why: "the program chooses the artifact store: an engine links no object store",
 		},
 		{
-			Pkg: "run/httpcall", May: []string{root, "run", "fault"},
+			Pkg: "run/httpcall", May: []string{root, "run", "fault", "internal/sameorigin"},
 			Why: "the program chooses the HTTP client of runs: an engine links none",
+		},
+		{
+			Pkg: "internal/sameorigin", May: []string{"fault"},
+			Why: "it is about HTTP clients, which an engine does not link",
 		},
 		{
 			Pkg: "examples/...", May: join(capabilities, adapters, []string{root, "run/httpcall", "client", "wire", "httpapi", "idem", "fault", "holdfasttest"}), Libs: anyLib,
 			Why: "an example is a user's program: it uses the public API",
 		},
 		{
-			Pkg: "httpapi/...", May: join(core, capabilities, []string{root, "run/httpcall", "idem", "wire", "webhook"}), Libs: anyLib,
+			Pkg: "httpapi/...", May: join(core, capabilities, []string{root, "run/httpcall", "idem", "wire", "webhook", "internal/sameorigin"}), Libs: anyLib,
 			Why: "the API imports no adapter, so that it serves all of them, and no command line",
 		},
 		{
@@ -252,7 +256,7 @@ var Confined = []Confinement{
 	{
 		Import: "net/http",
 		Only: []string{
-			"httpapi/...", "idem", "wire", "web", "client", "webhook", "internal/cli/...", "run/httpcall", "s3", "internal/telemetry",
+			"httpapi/...", "idem", "wire", "web", "client", "webhook", "internal/cli/...", "run/httpcall", "s3", "internal/telemetry", "internal/sameorigin",
 			"holdfasttest/...", "internal/storetest/...", "internal/pgtest/...", "internal/testkit", "internal/starter/go", "examples/...",
 		},
 		Why: "a program that embeds the engine chooses whether to serve HTTP",

@@ -87,6 +87,7 @@ var Wide = map[string]string{
 	"claim_tokens.prune":             "one janitor deletes old tokens of all workspaces on a shard",
 	"handlers.list_url_handlers":     "a node serves the after-effects of all workspaces on a shard",
 	"reactions.list_by_handler_kind": "a node serves the reactions of all workspaces on a shard whose handlers it calls",
+	"secrets.list_sealed":            "an operator changes the encryption key of all workspaces",
 	"webhooks.list_all":              "a node serves the webhooks of all workspaces on a shard",
 
 	"batches.list_ready":    "one poll serves the batches of all workspaces on a shard",

@@ -62,6 +62,7 @@ type grammar struct {
 	Wallet   walletCommand   `cmd:"" help:"Manage wallets, which hold points: list, put, show, credit, ledger, audit."`
 	Scope    scopeCommand    `cmd:"" help:"Read and change scopes (versioned state): kinds, list, get, put, patch, inc, push, set, delete, watch."`
 	Webhooks webhooksCommand `cmd:"" help:"Manage webhooks: list, create, rotate, delete."`
+	Secrets  secretsCommand  `cmd:"" help:"Manage named secrets: list, show, set, delete, reseal."`
 
 	Search      searchCommand      `cmd:"" help:"Find objects by the beginning of their ids, keys or names."`
 	Inbox       inboxCommand       `cmd:"" help:"List what needs a person or is stuck."`
@@ -98,7 +99,7 @@ type serverFlags struct {
 	Artifacts         string         `placeholder:"WHERE" help:"Store for the artifacts of batch items: file:FOLDER, s3://BUCKET/FOLDER?endpoint=URL&region=REGION, or none. Default: a folder next to the database file (SQLite), or none (PostgreSQL)."`
 	ScopeKind         []string       `placeholder:"KIND" sep:"none" help:"Options for scopes of a kind, such as cart:budget=5s,retries=10,ttl=48h: how long a change may take, how many times it is retried, and how long a scope lives after its last change. The value none or never means no limit. Repeat the flag for each kind, or separate kinds with semicolons."`
 	EntityTable       []string       `placeholder:"TABLE" sep:"none" mapping:"" help:"Table of yours in which published lifecycles may have their entities, such as orders:table=shop.orders,id=nr,status=state,version=rev,workspace-column=tenant,write=total note. Configs name it as entity_table. Repeat the flag for each table, or separate tables with semicolons."`
-	SecretKey         string         `placeholder:"KEY" commas:"" help:"Secret key that encrypts the secrets of handlers and webhooks: 32 bytes in base64 or hex. Separate several secret keys with commas: the first one encrypts, and all of them decrypt."`
+	SecretKey         string         `placeholder:"KEY" commas:"" help:"Secret key that encrypts named secrets and the secrets of handlers and webhooks: 32 bytes in base64 or hex. Separate several secret keys with commas: the first one encrypts, and all of them decrypt."`
 	NoDashboard       bool           `help:"Serve neither the dashboard at / nor the documentation at /docs."`
 	AllowPrivate      string         `placeholder:"NETWORKS" commas:"" help:"Private networks that the URLs of handlers and webhooks may reach, separated by commas, such as 10.1.0.0/16."`
 }

@@ -2,6 +2,9 @@ package cli
 
 import (
 	"context"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/holdfast-go/holdfast/wire"
@@ -35,16 +38,18 @@ func timeout(m wire.Millis) string {
 
 type handlersPut struct {
 	idempotencyFlags
-	Name      string        `arg:"" help:"Handler name, as used in configs and definitions."`
-	Kind      string        `setting:"-" enum:",worker,http" default:"" placeholder:"KIND" help:"Kind: worker, if workers claim the handler's tasks, or http, if the server calls a URL. Default: http with --call, worker without."`
-	HandlerAt string        `setting:"-" name:"call" placeholder:"URL" help:"URL that the server calls, for the kind http."`
-	Safety    string        `setting:"-" enum:",idempotent,transactional,journaled,opaque" default:"" placeholder:"SAFETY" help:"Safety to declare for the handler: idempotent, transactional, journaled or opaque."`
-	OnUnknown string        `setting:"-" enum:",hold,retry,probe" default:"" placeholder:"POLICY" help:"Policy for effects with an unknown outcome: hold, retry or probe. Default: hold."`
-	Timeout   time.Duration `setting:"-" placeholder:"DURATION" help:"How long a task may take. Default: 15m."`
+	Name      string            `arg:"" help:"Handler name, as used in configs and definitions."`
+	Kind      string            `setting:"-" enum:",worker,http" default:"" placeholder:"KIND" help:"Kind: worker, if workers claim the handler's tasks, or http, if the server calls a URL. Default: http with --call, worker without."`
+	HandlerAt string            `setting:"-" name:"call" placeholder:"URL" help:"URL that the server calls, for the kind http."`
+	Safety    string            `setting:"-" enum:",idempotent,transactional,journaled,opaque" default:"" placeholder:"SAFETY" help:"Safety to declare for the handler: idempotent, transactional, journaled or opaque."`
+	OnUnknown string            `setting:"-" enum:",hold,retry,probe" default:"" placeholder:"POLICY" help:"Policy for effects with an unknown outcome: hold, retry or probe. Default: hold."`
+	Header    map[string]string `setting:"-" mapsep:"none" placeholder:"NAME=VALUE" help:"Header of each call, such as 'X-Token=${secret:token}'. Repeat the flag for each."`
+	Secret    string            `setting:"-" name:"signed-with" placeholder:"secret:NAME" help:"Named secret that signs calls. Default: an own one."`
+	Timeout   time.Duration     `setting:"-" placeholder:"DURATION" help:"How long a task may take. Default: 15m."`
 }
 
 func (c *handlersPut) Run(ctx context.Context, to *target) error {
-	in := wire.PutHandler{Kind: c.Kind, URL: c.HandlerAt, Safety: c.Safety, OnUnknown: c.OnUnknown, TimeoutMs: wire.Ms(c.Timeout)}
+	in := wire.PutHandler{Kind: c.Kind, URL: c.HandlerAt, Safety: c.Safety, OnUnknown: c.OnUnknown, TimeoutMs: wire.Ms(c.Timeout), Headers: c.Header, Secret: c.Secret}
 	var bad error
 	switch {
 	case in.Kind == "http" && in.URL == "":
@@ -62,7 +67,12 @@ func (c *handlersPut) Run(ctx context.Context, to *target) error {
 	}
 	x, err := d.PutHandler(ctx, c.Name, in, c.options(d)...)
 	return d.show(facts("name", x.Name, "kind", x.Kind, "url", x.URL, "safety", x.Safety, "on unknown", x.OnUnknown, "timeout", timeout(x.TimeoutMs),
-		"updated", at(x.UpdatedAt), "secret", x.Secret), err)
+		"headers", headerNames(x.Headers), "signed with", x.SignedWith, "updated", at(x.UpdatedAt), "secret", x.Secret), err)
+}
+
+// headerNames returns the names of headers.
+func headerNames(h map[string]string) string {
+	return strings.Join(slices.Sorted(maps.Keys(h)), ",")
 }
 
 type handlersDelete struct {

@@ -73,7 +73,7 @@ func TestHistoryIsDeletedByDefault(t *testing.T) {
 					if before == "a program" {
 						break
 					}
-					if err := execute("ALTER TABLE " + prefix + "api_key DROP COLUMN restrictions; DROP TABLE " + prefix + "retention; DROP TABLE " + prefix + "restore; DROP TABLE " + prefix + "feed_gap; " + unbatched[name] + "; DELETE FROM " + prefix + "migration WHERE number >= 10"); err != nil {
+					if err := execute("ALTER TABLE " + prefix + "api_key DROP COLUMN restrictions; DROP TABLE " + prefix + "retention; DROP TABLE " + prefix + "restore; DROP TABLE " + prefix + "feed_gap; " + unbatched[name] + "; DROP TABLE " + prefix + "named_secret; ALTER TABLE " + prefix + "handler DROP COLUMN headers; ALTER TABLE " + prefix + "webhook DROP COLUMN headers; DELETE FROM " + prefix + "migration WHERE number >= 10"); err != nil {
 						t.Fatal(err)
 					}
 				}

@@ -30,20 +30,22 @@ func (c *webhooksList) Run(ctx context.Context, d *connection) error {
 
 type webhooksCreate struct {
 	idempotencyFlags
-	To      string   `arg:"" help:"Webhook URL."`
-	Name    string   `setting:"-" placeholder:"NAME" help:"Webhook name."`
-	Events  []string `setting:"-" placeholder:"NAME,…" help:"Event names. Default: all events."`
-	Streams string   `setting:"-" placeholder:"RE2" help:"Pattern that stream names must match. Default: all streams."`
-	Source  string   `setting:"-" enum:",event,history" default:"" placeholder:"SOURCE" help:"Where events come from: user streams (event) or histories (history). Default: derived from the pattern."`
+	To      string            `arg:"" help:"Webhook URL."`
+	Name    string            `setting:"-" placeholder:"NAME" help:"Webhook name."`
+	Events  []string          `setting:"-" placeholder:"NAME,…" help:"Event names. Default: all events."`
+	Streams string            `setting:"-" placeholder:"RE2" help:"Pattern that stream names must match. Default: all streams."`
+	Header  map[string]string `setting:"-" mapsep:"none" placeholder:"NAME=VALUE" help:"Header of each message, such as 'X-Token=${secret:token}'. Repeat the flag for each."`
+	Secret  string            `setting:"-" name:"signed-with" placeholder:"secret:NAME" help:"Named secret that signs messages. Default: an own one."`
+	Source  string            `setting:"-" enum:",event,history" default:"" placeholder:"SOURCE" help:"Where events come from: user streams (event) or histories (history). Default: derived from the pattern."`
 }
 
 func (c *webhooksCreate) Run(ctx context.Context, d *connection) error {
-	x, err := d.CreateWebhook(ctx, wire.NewWebhook{URL: c.To, Name: c.Name, Events: c.Events, Streams: c.Streams, Source: c.Source}, c.options(d)...)
+	x, err := d.CreateWebhook(ctx, wire.NewWebhook{URL: c.To, Name: c.Name, Events: c.Events, Streams: c.Streams, Source: c.Source, Headers: c.Header, Secret: c.Secret}, c.options(d)...)
 	return d.show(webhookFacts(x), err)
 }
 
 func webhookFacts(x wire.CreatedWebhook) *table {
-	return facts("id", x.ID, "name", x.Name, "url", x.URL, "events", strings.Join(x.Events, ","), "streams", x.Streams, "reaction", x.Reaction, "secret", x.Secret)
+	return facts("id", x.ID, "name", x.Name, "url", x.URL, "events", strings.Join(x.Events, ","), "streams", x.Streams, "reaction", x.Reaction, "headers", headerNames(x.Headers), "signed with", x.SignedWith, "secret", x.Secret)
 }
 
 type webhooksRotate struct {

@@ -5,6 +5,7 @@ package remotehandler
 
 import (
 	"context"
+	"encoding/json"
 	"reflect"
 	"strings"
 	"time"
@@ -12,6 +13,8 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/audit"
 	"github.com/holdfast-go/holdfast/internal/events"
+	"github.com/holdfast-go/holdfast/internal/secretref"
+	"github.com/holdfast-go/holdfast/internal/secrets"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/strictjson"
 )
@@ -26,9 +29,13 @@ type Handler struct {
 	// probe.
 	OnUnknown string        `arg:"unknown"`
 	Timeout   time.Duration `arg:"timeout"` // 0 means the default
-	Secret    string        `arg:"secret"`  // encrypted, by package seal
+	Secret    string        `arg:"secret"`  // encrypted, by package seal, or a reference secret:NAME
+	// Headers are sent with each call. Their values may contain references ${secret:NAME}.
+	Headers   map[string]string
 	CreatedAt time.Time
 	UpdatedAt time.Time
+
+	headers string `arg:"headers"` // as JSON
 }
 
 type listArgs struct {
@@ -49,8 +56,11 @@ var (
 		func(all *[]Handler, row store.Row) error {
 			var h Handler
 			var timeout int64
-			err := row.Scan(&h.Name, &h.Kind, &h.URL, &h.Safety, &h.OnUnknown, &timeout, &h.Secret, &h.CreatedAt, &h.UpdatedAt)
+			err := row.Scan(&h.Name, &h.Kind, &h.URL, &h.Safety, &h.OnUnknown, &timeout, &h.Secret, &h.headers, &h.CreatedAt, &h.UpdatedAt)
 			h.Timeout = time.Duration(timeout) * time.Millisecond
+			if err == nil {
+				err = json.Unmarshal([]byte(h.headers), &h.Headers)
+			}
 			*all = append(*all, h)
 			return err
 		})
@@ -70,6 +80,10 @@ func (h Handler) Check() error {
 	switch {
 	case h.Kind != "http" && h.Kind != "worker":
 		return fault.New(fault.Validation, "kind must be http or worker, got %q", h.Kind).With("pointer", "/kind")
+	case h.Kind == "worker" && len(h.Headers) > 0:
+		return fault.New(fault.Validation, "a worker must not have headers, because it claims its tasks: remove the headers, or use kind http").With("pointer", "/headers")
+	case secretref.In(h.URL):
+		return fault.New(fault.Validation, "the URL must not contain a reference to a secret, because URLs are logged and shown: use a header").With("pointer", "/url")
 	case h.Kind == "worker" && h.URL != "":
 		return fault.New(fault.Validation, "a worker must not have a URL, because it claims its tasks: remove the URL, or use kind http").With("pointer", "/url")
 	case h.Timeout < 0 || h.Timeout > Longest:
@@ -94,11 +108,17 @@ func Put(ctx context.Context, tx *store.Tx, h Handler) (created bool, err error)
 	if err := h.Check(); err != nil {
 		return false, err
 	}
+	if h.headers, err = secretref.Encode(h.Headers); err != nil {
+		return false, err
+	}
 	if _, err := store.Raise(ctx, tx); err != nil {
 		return false, err
 	}
 	was, err := shown(ctx, tx, h.Name)
 	if err != nil {
+		return false, err
+	}
+	if err := secrets.Check(ctx, tx, secretref.NamesIn(h.Headers, h.Secret)); err != nil {
 		return false, err
 	}
 	n, err := putVerb.Do(ctx, tx, h)
@@ -109,7 +129,7 @@ func Put(ctx context.Context, tx *store.Tx, h Handler) (created bool, err error)
 	if err != nil {
 		return false, err
 	}
-	if h.Secret == "" && reflect.DeepEqual(was, now) { // without a secret, the stored one is kept
+	if (h.Secret == "" || secretref.IsWhole(h.Secret)) && reflect.DeepEqual(was, now) { // without a secret, the stored one is kept
 		return n == 1, nil
 	}
 	return n == 1, audit.Record(ctx, tx, audit.Action{Name: "handler.put", Subject: "handler/" + h.Name, Before: was, After: now})
@@ -122,7 +142,22 @@ func shown(ctx context.Context, tx *store.Tx, name string) (any, error) {
 		return nil, err
 	}
 	h := all[0]
-	return map[string]any{"kind": h.Kind, "url": h.URL, "safety": h.Safety, "onUnknown": h.OnUnknown, "timeoutMs": h.Timeout.Milliseconds(), "signed": len(h.Secret) > 0}, nil
+	out := map[string]any{"kind": h.Kind, "url": h.URL, "safety": h.Safety, "onUnknown": h.OnUnknown, "timeoutMs": h.Timeout.Milliseconds(), "signed": len(h.Secret) > 0}
+	if len(h.Headers) > 0 {
+		out["headers"] = h.Headers
+	}
+	if by := h.SignedWith(); by != "" {
+		out["signedWith"] = by
+	}
+	return out, nil
+}
+
+// SignedWith returns the reference to the secret that signs calls, or "" for a secret of the handler's own.
+func (h Handler) SignedWith() string {
+	if secretref.IsWhole(h.Secret) {
+		return h.Secret
+	}
+	return ""
 }
 
 // Delete deletes a handler, and reports whether it existed.

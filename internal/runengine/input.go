@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/lease"
+	"github.com/holdfast-go/holdfast/internal/secretref"
 	"github.com/holdfast-go/holdfast/internal/transition"
 	"github.com/holdfast-go/holdfast/internal/workflow"
 )
@@ -76,6 +77,9 @@ func (c *planner) call(s *workflow.Step) (json.RawMessage, error) {
 		}
 		if out.Headers[name], err = c.text("header "+name, v); err != nil {
 			return nil, err
+		}
+		if secretref.In(out.Headers[name]) && (workflow.Computed(v) || !workflow.FixedHost(s.URL)) { // the input of a run must not choose a secret, or who gets it
+			return nil, fault.New(fault.Validation, "header %s refers to a secret: write the reference itself in the definition, and begin the URL with a fixed host", name)
 		}
 	}
 	if len(s.Body) > 0 {

@@ -10,6 +10,7 @@
 package seal
 
 import (
+	"bytes"
 	"crypto/aes"
 	"crypto/cipher"
 	"crypto/hmac"
@@ -30,6 +31,7 @@ var encoding = base64.RawStdEncoding.Strict()
 // Box seals and opens secrets. It is safe for concurrent use.
 type Box struct {
 	first string // id of the sealing key
+	mac   []byte // the sealing key
 	keys  map[string]cipher.AEAD
 }
 
@@ -38,7 +40,7 @@ func New(keys ...[]byte) (*Box, error) {
 	if len(keys) == 0 {
 		return nil, fault.New(fault.Validation, "no key for encrypting secrets is configured: set SecretKeys in Go or --secret-key on the command line")
 	}
-	b := &Box{first: nameOf(keys[0]), keys: make(map[string]cipher.AEAD)}
+	b := &Box{first: nameOf(keys[0]), mac: bytes.Clone(keys[0]), keys: make(map[string]cipher.AEAD)}
 	for i, key := range keys {
 		if len(key) != KeySize {
 			return nil, fault.New(fault.Validation, "key %[2]d for encrypting secrets must have %[1]d bytes, got %[3]d", KeySize, i+1, len(key))
@@ -59,6 +61,17 @@ func nameOf(key []byte) string {
 	mac := hmac.New(sha256.New, key)
 	mac.Write([]byte("holdfast/seal"))
 	return hex.EncodeToString(mac.Sum(nil)[:8])
+}
+
+// Key returns an id of the sealing key, with which everything that it seals begins. It reveals nothing about the key.
+func (b *Box) Key() string { return b.first }
+
+// Digest returns a digest of a text. Without the sealing key, a guess of the text cannot be checked against it.
+func (b *Box) Digest(text []byte) []byte {
+	mac := hmac.New(sha256.New, b.mac)
+	mac.Write([]byte("holdfast/digest"))
+	mac.Write(text)
+	return mac.Sum(nil)
 }
 
 // Seal encrypts a secret for storage and binds it to the texts in belongs, which are needed again to open it.

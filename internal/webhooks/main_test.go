@@ -54,7 +54,7 @@ func secrets(t *testing.T, hf *holdfast.Engine, id string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return fmt.Sprint(to.Secrets)
+	return fmt.Sprint(to.Signing)
 }
 
 // TestCrash verifies that a webhook is created, rotated and removed once, wherever a
@@ -118,7 +118,7 @@ func checkHistory(ctx context.Context, hf *holdfast.Engine) error {
 		}
 		_, failed := reactions.Get(ctx, engine.Of(hf), webhooks.Reaction(m.Name))
 		to, gone := webhooks.Find(ctx, engine.Of(hf), box, m.Name)
-		got += fmt.Sprintf("%v %v %v; ", failed == nil, gone == nil, to.Secrets)
+		got += fmt.Sprintf("%v %v %v; ", failed == nil, gone == nil, to.Signing)
 	}
 	if want := "0 created by ann, 1 rotated by bob, true true [s2 s1]; 0 created by ann, 1 removed by cleo, false false []; "; got != want {
 		return fmt.Errorf("got %q, want %q", got, want)

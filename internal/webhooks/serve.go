@@ -4,10 +4,12 @@ import (
 	"context"
 	"encoding/base32"
 	"encoding/json"
+	"fmt"
 	"strings"
 
 	"github.com/holdfast-go/holdfast/internal/reactions"
 	"github.com/holdfast-go/holdfast/internal/seal"
+	"github.com/holdfast-go/holdfast/internal/secrets"
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
@@ -38,16 +40,16 @@ type listAllArgs struct {
 	limit     int    `arg:"limit"`
 }
 
-// Target is the URL of a webhook, and the secrets that currently sign its messages.
+// Target is the URL of a webhook, the headers of its messages, and the secrets that currently sign them. It is never stored.
 type Target struct {
-	URL     string
-	Secrets []string
+	URL string
+	secrets.Opened
 }
 
 type target struct {
 	found          bool
-	url            string
-	secret, former string // encrypted; former is the previous secret during an overlap, else ""
+	url, headers   string
+	secret, former string // encrypted, or references; former is the previous secret during an overlap, else ""
 }
 
 var (
@@ -70,7 +72,7 @@ var (
 	targetVerb = store.NewVerb(store.Decl{Name: "webhooks.get_target", Lane: store.Read}, nil, store.TextArg("id"),
 		func(t *target, r store.Row) error {
 			t.found = true
-			return r.Scan(&t.url, &t.secret, &t.former)
+			return r.Scan(&t.url, &t.headers, &t.secret, &t.former)
 		})
 )
 
@@ -91,15 +93,11 @@ func Find(ctx context.Context, d store.Doer, box *seal.Box, id string) (Target, 
 		return Target{}, err
 	}
 	out := Target{URL: t.url}
-	for _, sealed := range []string{t.secret, t.former} {
-		if sealed == "" {
-			continue
-		}
-		secret, err := box.Open(sealed, sealContext(store.WorkspaceOf(ctx), id)...)
-		if err != nil {
-			return Target{}, err
-		}
-		out.Secrets = append(out.Secrets, secret)
+	var headers map[string]string
+	if err := json.Unmarshal([]byte(t.headers), &headers); err != nil {
+		return Target{}, fmt.Errorf("cannot decode the headers of webhook %s: %w", id, err)
 	}
-	return out, nil
+	bound := sealContext(store.WorkspaceOf(ctx), id)
+	out.Opened, err = secrets.Open(ctx, d, box, headers, secrets.Signer{Stored: t.secret, Bound: bound}, secrets.Signer{Stored: t.former, Bound: bound, Former: true})
+	return out, err
 }

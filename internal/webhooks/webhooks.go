@@ -20,6 +20,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/events"
 	"github.com/holdfast-go/holdfast/internal/reactions"
 	"github.com/holdfast-go/holdfast/internal/seal"
+	"github.com/holdfast-go/holdfast/internal/secretref"
+	"github.com/holdfast-go/holdfast/internal/secrets"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/strictjson"
 )
@@ -31,8 +33,10 @@ type Webhook struct {
 	Streams       string   // see [reactions.Definition]
 	CreatedBy     string
 	CreatedAt     time.Time
-	RotatedAt     *time.Time // nil before the first rotation
-	OverlapUntil  *time.Time // end of the time in which messages carry both signatures; may be in the past
+	RotatedAt     *time.Time        // nil before the first rotation
+	Headers       map[string]string // sent with each message; values may contain references ${secret:NAME}
+	SignedWith    string            // the reference to the secret that signs messages; "" for the webhook's own
+	OverlapUntil  *time.Time        // end of the time in which messages carry both signatures; may be in the past
 
 	version int64
 }
@@ -82,7 +86,8 @@ type CreateArgs struct {
 	URL     string   `arg:"url"`
 	Events  []string `arg:"events"` // none selects every event
 	Streams string   `arg:"streams"`
-	Secret  string
+	Headers map[string]string
+	Secret  string // or a reference secret:NAME
 	By      string `arg:"actor"`
 }
 
@@ -104,8 +109,9 @@ func (a *CreateArgs) check() error {
 
 type createArgs struct {
 	CreateArgs
-	id     string `arg:"id"`
-	sealed string `arg:"secret"`
+	id      string `arg:"id"`
+	sealed  string `arg:"secret"`
+	headers string `arg:"headers"`
 }
 
 type rotateArgs struct {
@@ -135,7 +141,7 @@ var (
 	createVerb = store.VerbOf[createArgs](store.Decl{Name: "webhooks.create", Events: store.HistoryEvents},
 		func(a createArgs) []string { return []string{row(a.id)} }, scan).
 		RecoverWith(func(a createArgs, m store.CommitProof) result {
-			return result{true, Webhook{ID: a.id, Name: a.Name, URL: a.URL, Events: a.Events, Streams: a.Streams, CreatedBy: a.By, CreatedAt: m.At}}
+			return result{true, Webhook{ID: a.id, Name: a.Name, URL: a.URL, Events: a.Events, Streams: a.Streams, Headers: a.Headers, SignedWith: signedWith(a.Secret), CreatedBy: a.By, CreatedAt: m.At}}
 		}).
 		Emits(func(a createArgs) store.Emission { return emission(a.id, "created") }).
 		Wakes(func(createArgs) []string { return []string{Topic} })
@@ -179,14 +185,18 @@ func every(names []string) []string {
 func scan(r *result, from store.Row) error {
 	w := &r.hook
 	var names []byte
+	var headers string
 	var rotated, until time.Time
-	if err := from.Scan(&w.ID, &w.Name, &w.URL, &names, &w.Streams, &w.version, &w.CreatedBy, &w.CreatedAt, &rotated, &until); err != nil {
+	if err := from.Scan(&w.ID, &w.Name, &w.URL, &names, &w.Streams, &w.version, &w.CreatedBy, &w.CreatedAt, &rotated, &until, &headers, &w.SignedWith); err != nil {
 		return err
 	}
 	r.applied = from.Applied()
 	w.RotatedAt, w.OverlapUntil = store.Moment(rotated), store.Moment(until)
 	if err := json.Unmarshal(names, &w.Events); err != nil {
 		return fmt.Errorf("cannot decode the events of webhook %s: %w", w.ID, err)
+	}
+	if err := json.Unmarshal([]byte(headers), &w.Headers); err != nil {
+		return fmt.Errorf("cannot decode the headers of webhook %s: %w", w.ID, err)
 	}
 	return nil
 }
@@ -199,9 +209,13 @@ func Create(ctx context.Context, d store.Doer, box *seal.Box, a CreateArgs) (Web
 	}
 	a.Events = every(a.Events)
 	id := newID()
-	made := createArgs{CreateArgs: a, id: id, sealed: box.Seal(a.Secret, sealContext(store.WorkspaceOf(ctx), id)...)}
+	made := createArgs{CreateArgs: a, id: id, sealed: stored(ctx, box, id, a.Secret)}
+	var err error
+	if made.headers, err = secretref.Encode(a.Headers); err != nil {
+		return Webhook{}, err
+	}
 	var w Webhook
-	err := store.Within(ctx, d, func(ctx context.Context, tx *store.Tx) error {
+	err = store.Within(ctx, d, func(ctx context.Context, tx *store.Tx) error {
 		r, err := createVerb.Do(ctx, tx, made)
 		if err == nil && !r.applied { // practically impossible, because ids are random
 			err = fault.New(fault.Conflict, "webhook id %q already exists: try again", id).AsRetryable()
@@ -213,9 +227,27 @@ func Create(ctx context.Context, d store.Doer, box *seal.Box, a CreateArgs) (Web
 		if err := reactions.Enlist(ctx, tx, Definition(id, w.Events, w.Streams)); err != nil {
 			return err
 		}
+		if err := secrets.Check(ctx, tx, secretref.NamesIn(a.Headers, a.Secret)); err != nil { // Enlist has raised the registry's revision
+			return err
+		}
 		return record(ctx, tx, "webhook.create", a.By, nil, &w)
 	})
 	return w, err
+}
+
+// stored returns the stored form of a secret: encrypted, unless it is a reference.
+func stored(ctx context.Context, box *seal.Box, id, secret string) string {
+	if secretref.IsWhole(secret) {
+		return secret
+	}
+	return box.Seal(secret, sealContext(store.WorkspaceOf(ctx), id)...)
+}
+
+func signedWith(secret string) string {
+	if secretref.IsWhole(secret) {
+		return secret
+	}
+	return ""
 }
 
 // sealContext returns the context that a webhook's encrypted secret is bound to: in another one, it cannot be decrypted.
@@ -233,11 +265,19 @@ func Rotate(ctx context.Context, d store.Doer, box *seal.Box, id, secret string,
 	}
 	var w Webhook
 	err := store.Within(ctx, d, func(ctx context.Context, tx *store.Tx) error {
+		if secretref.IsWhole(secret) {
+			if _, err := store.Raise(ctx, tx); err != nil { // the secret remains until the transaction ends
+				return err
+			}
+		}
 		was, err := Get(ctx, tx, id)
 		if err != nil {
 			return err
 		}
-		r, err := rotateVerb.Do(ctx, tx, rotateArgs{id, was.version, box.Seal(secret, sealContext(store.WorkspaceOf(ctx), id)...), overlap, by})
+		if err := secrets.Check(ctx, tx, secretref.NamesIn(nil, secret)); err != nil {
+			return err
+		}
+		r, err := rotateVerb.Do(ctx, tx, rotateArgs{id, was.version, stored(ctx, box, id, secret), overlap, by})
 		switch {
 		case err != nil:
 			return err
@@ -260,7 +300,14 @@ func record(ctx context.Context, tx *store.Tx, action, by string, was, now *Webh
 			return nil
 		}
 		a.Subject = "webhook/" + w.ID
-		return map[string]any{"name": w.Name, "url": w.URL, "events": w.Events, "streams": w.Streams, "rotatedAt": w.RotatedAt}
+		out := map[string]any{"name": w.Name, "url": w.URL, "events": w.Events, "streams": w.Streams, "rotatedAt": w.RotatedAt}
+		if len(w.Headers) > 0 {
+			out["headers"] = w.Headers
+		}
+		if w.SignedWith != "" {
+			out["signedWith"] = w.SignedWith
+		}
+		return out
 	}
 	a.Before, a.After = shown(was), shown(now)
 	return audit.Record(ctx, tx, a)

@@ -52,6 +52,7 @@ type Expr struct {
 	locals   int             // the length of frame.locals
 	mentions map[string]bool // the steps that it refers to
 	all      bool            // it may refer to any step
+	start    string          // the text with which the result begins, as far as it is literal
 }
 
 // compiled caches expressions by their text. It is cleared when it is full: an expression takes
@@ -95,7 +96,7 @@ func compile(text string) (e *Expr, err error) {
 		return nil, refuse("the expression contains invalid UTF-8 or a NUL character: remove it")
 	}
 	p, t := parse(text)
-	return &Expr{eval: t.eval, size: t.size, locals: p.slots, mentions: p.mentions, all: p.whole > 0}, nil
+	return &Expr{eval: t.eval, size: t.size, locals: p.slots, mentions: p.mentions, all: p.whole > 0, start: t.start}, nil
 }
 
 // variables are the variables of expressions.

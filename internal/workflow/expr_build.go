@@ -53,7 +53,11 @@ func (p *parser) binary(op lexer.Token, left, right term) term {
 		}
 		return p.operation(op.Location, t, p.pattern(op.Location, *right.text).matches, left)
 	}
-	return p.operation(op.Location, t, operators[op.Value], left, right)
+	made := p.operation(op.Location, t, operators[op.Value], left, right)
+	if op.Value == "+" {
+		made.start = left.start
+	}
+	return made
 }
 
 // logic builds a conjunction, or a disjunction.

@@ -48,6 +48,7 @@ type term struct {
 	size int // number of nodes
 
 	text  *string // a literal string
+	start string  // a literal string with which the result begins
 	steps bool    // the variable steps
 	chain bool    // it ends in a chain of names with ?.
 }
@@ -375,7 +376,7 @@ func (p *parser) literal() term {
 
 func (p *parser) string(t lexer.Token) term {
 	s := p.constant(t.Location, typ{kind: stringKind}, t.Value)
-	s.text = &t.Value
+	s.text, s.start = &t.Value, t.Value
 	return s
 }
 

@@ -14,6 +14,8 @@ type Known struct {
 	// Lifecycles returns the steps of a lifecycle by their step_key, and whether the lifecycle
 	// exists; nil means that they are unknown.
 	Lifecycles func(name string) (steps map[string]bool, ok bool)
+	// Secrets are the secrets that headers may refer to; nil means that they are unknown and not checked.
+	Secrets map[string]bool
 }
 
 // Handler describes a handler.
@@ -34,6 +36,7 @@ type Handler struct {
 //	D6   expressions are valid, and the steps that they refer to exist
 //	D7   a step has the fields of its type, and their values are in range
 //	D8   lifecycles and their steps exist
+//	D9   references to secrets are in headers of http steps, and the secrets exist
 //
 // Warnings point to valid but suspicious definitions:
 //
@@ -41,6 +44,7 @@ type Handler struct {
 //	W2   a task or call does not declare its safety
 //	W3   a rejection is not handled: it fails the run
 //	W4   an expression refers to a step that cannot have run before
+//	W5   a credential, or a reference that is not replaced, is stored as text
 func (d *Definition) Lint(k Known) (violations, warnings []Violation) {
 	l := &linter{Linter: configdoc.NewLinter(d.source), d: d, known: k, index: make(map[string]int)}
 	for i := range d.Steps {
@@ -85,4 +89,5 @@ func (l *linter) step(i int, s *Step) {
 	l.targets(i, s)
 	l.ofType(i, s)
 	l.expressions(i, s)
+	l.secrets(i, s)
 }

@@ -18,6 +18,7 @@ var everything = Known{
 	Lifecycles: func(name string) (map[string]bool, bool) {
 		return map[string]bool{"close": true, "open": true}, name == "invoice"
 	},
+	Secrets: map[string]bool{"known": true},
 }
 
 func rules(all []Violation) (names []string) {
@@ -36,6 +37,9 @@ const (
 	charge = "name: charge, type: task, handler: Charge"
 	paid   = "name: paid, type: event, signal: payment, timeoutMs: 9"
 	mail   = "name: mail, type: task, handler: Mail"
+	call   = "name: h, type: http"
+
+	secretHeader = ", headers: {X-A: '${secret:known}'}"
 )
 
 // TestRules verifies that each rule accepts one definition and refuses another, and that the report names the rule
@@ -111,6 +115,19 @@ func TestRules(t *testing.T) {
 
 		{"D8", "/steps/0/lifecycle", definition("name: t, type: transition, lifecycle: invoice, entity: =input.id, stepKey: open, requester: r"), definition("name: t, type: transition, lifecycle: voice, entity: e, stepKey: open, requester: r")},
 		{"D8", "/steps/0/stepKey", definition("name: t, type: transition, lifecycle: invoice, entity: e, stepKey: close, requester: r"), definition("name: t, type: transition, lifecycle: invoice, entity: e, stepKey: shut, requester: r")},
+
+		{"D9", "/steps/0/headers/X-A", definition(call + ", url: 'http://a', headers: {X-A: 'b ${secret:known}'}"), definition(call + ", url: 'http://a', headers: {X-A: 'b ${secret:unknown}'}")},
+		{"D9", "/steps/0/headers/X-A", definition(call + ", url: 'http://a', headers: {X-A: '${secret:known}${secret:known}'}"), definition(call + ", url: 'http://a', headers: {X-A: '${secret:known'}")},
+		{"D9", "/steps/0/headers/X-A", definition(call + ", url: 'http://a', headers: {X-A: '=input.a'}"), definition(call + ", url: 'http://a', headers: {X-A: '=\"${secret:known}\" + input.a'}")},
+		{"D9", "/steps/0/headers/X-A", definition(call + ", url: 'http://a', headers: {X-A: '${secret:known}'}"), definition(call + ", url: 'http://a', headers: {X-A: 'secret:known'}")},
+		{"D9", "/steps/0/url", definition(call + secretHeader + ", url: '=\"https://a.b/\" + input.id + \"/c\"'"), definition(call + secretHeader + ", url: =input.url")},
+		{"D9", "/steps/0/url", definition(call + secretHeader + ", url: '=(\"https://a.b/\" + input.id)'"), definition(call + secretHeader + ", url: '=\"https://a.b\" + input.id'")},
+		{"D9", "/steps/0/url", definition(call + secretHeader + ", url: 'http://a'"), definition(call + secretHeader + ", url: '=input.x ? \"https://a.b/\" + input.id : input.url'")},
+		{"D9", "/steps/0/url", definition(call + secretHeader + ", url: 'http://a'"), definition(call + secretHeader + ", url: '=(\"https://a.b/\" + input.id) | trim()'")},
+		{"D9", "/steps/0/url", definition(call + ", url: 'http://a/secret:known'"), definition(call + ", url: 'http://a/${secret:known}'")},
+		{"D9", "/steps/0/input/a/0", definition(mail + ", input: {a: ['$secret']}"), definition(mail + ", input: {a: ['${secret:known}']}")},
+		{"D9", "/steps/0/body", definition(call + ", url: 'http://a', body: x"), definition(call + ", url: 'http://a', body: 'a ${secret:known}'")},
+		{"D9", "/steps/0/if", definition("name: c, type: condition, if: 'input.a == \"secret:known\"'"), definition("name: c, type: condition, if: 'input.a == \"${secret:known}\"'")},
 	} {
 		if d, found, _ := Check([]byte(r.good), everything); d == nil {
 			t.Errorf("%s %s: valid definition\n%sgot violations %v", r.rule, r.path, r.good, found)
@@ -135,6 +152,8 @@ func TestWarnings(t *testing.T) {
 		{"W2 /steps/0", definition("name: h, type: http, url: 'http://a', method: PATCH, safety: idempotent"), definition("name: h, type: http, url: 'http://a', method: PATCH")},
 		{"W3 /steps/0", definition("name: a, type: approval, prompt: x, timeoutMs: 5", "name: c, type: condition, if: steps.a.output.decision == 'approved'"), definition("name: a, type: approval, prompt: x, timeoutMs: 5", charge)},
 		{"W3 /steps/0", definition("name: a, type: approval, prompt: x, timeoutMs: 5, onReject: end", "name: c, type: condition, if: 'true'"), definition("name: a, type: approval, prompt: x, timeoutMs: 5", "name: c, type: condition, if: 'true'")},
+		{"W5 /steps/0/headers/Authorization", definition(call + ", url: 'http://a', headers: {Authorization: 'Bearer ${secret:known}'}"), definition(call + ", url: 'http://a', headers: {Authorization: 'Bearer abc'}")},
+		{"W5 /steps/0/input/a", definition(mail + ", input: {a: 'secret: known'}"), definition(mail + ", input: {a: 'secret:known'}")},
 		{"W4 /steps/0/input", definition(charge, mail+", input: =steps.charge.output"), definition(mail+", input: =steps.charge.output", charge)},
 		{"W4 /steps/0/if", definition("name: c, type: condition, if: steps.charge.visit > 1, then: end", charge+", next: c"), definition("name: c, type: condition, if: steps.c.visit > 1", charge)},
 	} {

@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/sameorigin"
 	"github.com/holdfast-go/holdfast/run"
 )
 
@@ -39,7 +40,7 @@ func (c caller) Call(ctx context.Context, o run.CallRequest) (run.CallResponse, 
 	if err != nil {
 		return run.CallResponse{}, holdfast.NotDone(holdfast.NonRetryable(err))
 	}
-	answer, err := c.client.Do(r)
+	answer, err := sameorigin.Client(c.client, o.SecretHeaders).Do(r)
 	if err != nil {
 		return run.CallResponse{}, fmt.Errorf("%s %s got no response: %w", r.Method, r.URL.Redacted(), err)
 	}

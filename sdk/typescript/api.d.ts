@@ -360,6 +360,8 @@ export interface CreatedWebhook {
   createdAt: string | null;
   createdBy: string;
   events: (string)[];
+  /** With the references, not the values of secrets. */
+  headers?: Record<string, string>;
   id: string;
   name: string;
   /** End of the period in which messages are also signed with the previous secret; null if there is none. */
@@ -369,6 +371,8 @@ export interface CreatedWebhook {
   rotatedAt: string | null;
   /** Returned only once, and not included when the request is replayed. */
   secret?: string;
+  /** The named secret that signs messages, as secret:NAME. */
+  signedWith?: string;
   source: string;
   streams: string;
   url: string;
@@ -550,12 +554,16 @@ export interface Fired {
 
 export interface Handler {
   createdAt: string | null;
+  /** With the references, not the values of secrets. */
+  headers?: Record<string, string>;
   kind: string;
   name: string;
   onUnknown: string;
   safety: string;
   /** Signing secret, returned only by the call that generated it. */
   secret?: string;
+  /** The named secret that signs calls, as secret:NAME. */
+  signedWith?: string;
   timeoutMs: number;
   updatedAt: string | null;
   url: string;
@@ -868,6 +876,12 @@ export interface ListScopeKind {
   next: string | null;
 }
 
+export interface ListSecret {
+  items: (Secret)[];
+  /** Cursor for the next page; null at the end of the list. */
+  next: string | null;
+}
+
 export interface ListStoredRequest {
   items: (StoredRequest)[];
   /** Cursor for the next page; null at the end of the list. */
@@ -1105,8 +1119,10 @@ export interface NewKey {
 export interface NewWebhook {
   /** Event names; omit them or use * for all. */
   events?: (string)[];
+  /** Headers of each message. A value may contain ${secret:NAME}, which is replaced when the message is sent. */
+  headers?: Record<string, string>;
   name?: string;
-  /** whsec_ followed by 24 to 64 bytes in base64; generated if omitted. */
+  /** whsec_ followed by 24 to 64 bytes in base64, or secret:NAME for a named secret; generated if omitted. */
   secret?: string;
   /** Where events come from: user streams (event) or histories (history). */
   source?: "event" | "history";
@@ -1241,11 +1257,13 @@ export interface PushScope {
 }
 
 export interface PutHandler {
+  /** Headers of each call. A value may contain ${secret:NAME}, which is replaced when the call is made. */
+  headers?: Record<string, string>;
   kind: "http" | "worker";
   onUnknown?: "hold" | "retry" | "probe";
   /** Declared safety, which determines whether the handler may run again. Omit it to declare no safety. */
   safety?: "idempotent" | "transactional" | "journaled" | "opaque";
-  /** Signing secret (whsec_…). If empty, a secret is generated for a new http handler. */
+  /** Signing secret (whsec_…), or secret:NAME for a named secret. If empty, a secret is generated for a new http handler. */
   secret?: string;
   timeoutMs?: number;
   url?: string;
@@ -1274,6 +1292,15 @@ export interface PutReaction {
   start?: "beginning" | "now";
   /** A regular expression (RE2) that stream names must match; omit it for all streams. */
   streams?: string;
+}
+
+export interface PutSecret {
+  /** The value is stored only if the secret is at this version; 0 if it must not exist. */
+  expectedVersion?: number;
+  /** How long messages are also signed with the previous value; at most 30 days. Headers always have the new value. */
+  overlapMs?: number;
+  /** 8 to 4096 printable ASCII characters, without line breaks. No request returns it. */
+  value: string;
 }
 
 export interface PutWallet {
@@ -1429,7 +1456,7 @@ export interface RotateKey {
 export interface RotateWebhook {
   /** How long messages are also signed with the old secret; at most 30 days. */
   overlapMs?: number;
-  /** Generated if omitted. */
+  /** As when the webhook was created; generated if omitted. */
   secret?: string;
 }
 
@@ -1505,6 +1532,18 @@ export interface ScopeInfo {
 
 export interface ScopeKind {
   kind: string;
+}
+
+export interface Secret {
+  createdAt: string | null;
+  createdBy: string;
+  name: string;
+  /** End of the period in which messages are also signed with the previous value; null if there is none. */
+  overlapUntil: string | null;
+  updatedAt: string | null;
+  updatedBy: string;
+  /** 1 for the first value. */
+  version: number;
 }
 
 export interface Session {
@@ -1767,6 +1806,8 @@ export interface Webhook {
   createdAt: string | null;
   createdBy: string;
   events: (string)[];
+  /** With the references, not the values of secrets. */
+  headers?: Record<string, string>;
   id: string;
   name: string;
   /** End of the period in which messages are also signed with the previous secret; null if there is none. */
@@ -1774,6 +1815,8 @@ export interface Webhook {
   /** Name of the webhook's reaction; reactions/{reaction}/streams lists its positions. */
   reaction: string;
   rotatedAt: string | null;
+  /** The named secret that signs messages, as secret:NAME. */
+  signedWith?: string;
   source: string;
   streams: string;
   url: string;
@@ -2217,6 +2260,26 @@ export class Api {
     /** Validate the config without storing it. */
     dryRun?: boolean;
   }): Promise<PutLifecycle>;
+  /** Store the value of a named secret. Handlers, webhooks and http steps refer to it by its name. No request returns the value. */
+  putSecret(name: string, body: PutSecret, options?: KeyOptions): Promise<Secret>;
+  /** List the workspace's secrets, without their values. */
+  listSecrets(options?: CallOptions & {
+    /** Maximum number of elements. A page also ends after 8 MiB, so check next to find out whether there may be more elements. */
+    limit?: number;
+    /** Position to continue from: the value of next in the previous page. */
+    cursor?: string;
+  }): AsyncGenerator<Secret, void, undefined>;
+  /** One page: List the workspace's secrets, without their values. */
+  listSecretsPage(options?: CallOptions & {
+    /** Maximum number of elements. A page also ends after 8 MiB, so check next to find out whether there may be more elements. */
+    limit?: number;
+    /** Position to continue from: the value of next in the previous page. */
+    cursor?: string;
+  }): Promise<ListSecret>;
+  /** Show a secret without its value. */
+  getSecret(name: string, options?: CallOptions): Promise<Secret>;
+  /** Delete a secret that nothing refers to. */
+  deleteSecret(name: string, options?: KeyOptions): Promise<void>;
   /** Claim tasks for handlers. If no task is due, the call waits for one. A task counts as received once it is renewed, journals an effect or is ended. */
   claimTasks(body: ClaimTasks, options?: KeyOptions): Promise<Tasks>;
   /** Complete a task. Completing the task again under the same epoch returns the same result. */

@@ -318,6 +318,26 @@ export class Api {
     return this.send({ method: "PUT", path: ["lifecycles", name], body, yaml: true, query: ["dryRun"], repeat: "key" }, options);
   }
 
+  putSecret(name, body, options) {
+    return this.send({ method: "PUT", path: ["secrets", name], body, repeat: "key" }, options);
+  }
+
+  listSecrets(options) {
+    return this.pages((page) => this.listSecretsPage({ ...options, ...page }));
+  }
+
+  listSecretsPage(options) {
+    return this.send({ method: "GET", path: ["secrets"], query: ["limit", "cursor"], repeat: "read" }, options);
+  }
+
+  getSecret(name, options) {
+    return this.send({ method: "GET", path: ["secrets", name], repeat: "read" }, options);
+  }
+
+  deleteSecret(name, options) {
+    return this.send({ method: "DELETE", path: ["secrets", name], repeat: "key" }, options);
+  }
+
   claimTasks(body, options) {
     return this.send({ method: "POST", path: ["tasks", "claim"], body, repeat: "key" }, options);
   }

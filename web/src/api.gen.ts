@@ -358,6 +358,8 @@ export interface CreatedWebhook {
   createdAt: string | null;
   createdBy: string;
   events: (string)[];
+  /** With the references, not the values of secrets. */
+  headers?: Record<string, string>;
   id: string;
   name: string;
   /** End of the period in which messages are also signed with the previous secret; null if there is none. */
@@ -367,6 +369,8 @@ export interface CreatedWebhook {
   rotatedAt: string | null;
   /** Returned only once, and not included when the request is replayed. */
   secret?: string;
+  /** The named secret that signs messages, as secret:NAME. */
+  signedWith?: string;
   source: string;
   streams: string;
   url: string;
@@ -548,12 +552,16 @@ export interface Fired {
 
 export interface Handler {
   createdAt: string | null;
+  /** With the references, not the values of secrets. */
+  headers?: Record<string, string>;
   kind: string;
   name: string;
   onUnknown: string;
   safety: string;
   /** Signing secret, returned only by the call that generated it. */
   secret?: string;
+  /** The named secret that signs calls, as secret:NAME. */
+  signedWith?: string;
   timeoutMs: number;
   updatedAt: string | null;
   url: string;
@@ -866,6 +874,12 @@ export interface ListScopeKind {
   next: string | null;
 }
 
+export interface ListSecret {
+  items: (Secret)[];
+  /** Cursor for the next page; null at the end of the list. */
+  next: string | null;
+}
+
 export interface ListStoredRequest {
   items: (StoredRequest)[];
   /** Cursor for the next page; null at the end of the list. */
@@ -1103,8 +1117,10 @@ export interface NewKey {
 export interface NewWebhook {
   /** Event names; omit them or use * for all. */
   events?: (string)[];
+  /** Headers of each message. A value may contain ${secret:NAME}, which is replaced when the message is sent. */
+  headers?: Record<string, string>;
   name?: string;
-  /** whsec_ followed by 24 to 64 bytes in base64; generated if omitted. */
+  /** whsec_ followed by 24 to 64 bytes in base64, or secret:NAME for a named secret; generated if omitted. */
   secret?: string;
   /** Where events come from: user streams (event) or histories (history). */
   source?: "event" | "history";
@@ -1239,11 +1255,13 @@ export interface PushScope {
 }
 
 export interface PutHandler {
+  /** Headers of each call. A value may contain ${secret:NAME}, which is replaced when the call is made. */
+  headers?: Record<string, string>;
   kind: "http" | "worker";
   onUnknown?: "hold" | "retry" | "probe";
   /** Declared safety, which determines whether the handler may run again. Omit it to declare no safety. */
   safety?: "idempotent" | "transactional" | "journaled" | "opaque";
-  /** Signing secret (whsec_…). If empty, a secret is generated for a new http handler. */
+  /** Signing secret (whsec_…), or secret:NAME for a named secret. If empty, a secret is generated for a new http handler. */
   secret?: string;
   timeoutMs?: number;
   url?: string;
@@ -1272,6 +1290,15 @@ export interface PutReaction {
   start?: "beginning" | "now";
   /** A regular expression (RE2) that stream names must match; omit it for all streams. */
   streams?: string;
+}
+
+export interface PutSecret {
+  /** The value is stored only if the secret is at this version; 0 if it must not exist. */
+  expectedVersion?: number;
+  /** How long messages are also signed with the previous value; at most 30 days. Headers always have the new value. */
+  overlapMs?: number;
+  /** 8 to 4096 printable ASCII characters, without line breaks. No request returns it. */
+  value: string;
 }
 
 export interface PutWallet {
@@ -1427,7 +1454,7 @@ export interface RotateKey {
 export interface RotateWebhook {
   /** How long messages are also signed with the old secret; at most 30 days. */
   overlapMs?: number;
-  /** Generated if omitted. */
+  /** As when the webhook was created; generated if omitted. */
   secret?: string;
 }
 
@@ -1503,6 +1530,18 @@ export interface ScopeInfo {
 
 export interface ScopeKind {
   kind: string;
+}
+
+export interface Secret {
+  createdAt: string | null;
+  createdBy: string;
+  name: string;
+  /** End of the period in which messages are also signed with the previous value; null if there is none. */
+  overlapUntil: string | null;
+  updatedAt: string | null;
+  updatedBy: string;
+  /** 1 for the first value. */
+  version: number;
 }
 
 export interface Session {
@@ -1765,6 +1804,8 @@ export interface Webhook {
   createdAt: string | null;
   createdBy: string;
   events: (string)[];
+  /** With the references, not the values of secrets. */
+  headers?: Record<string, string>;
   id: string;
   name: string;
   /** End of the period in which messages are also signed with the previous secret; null if there is none. */
@@ -1772,6 +1813,8 @@ export interface Webhook {
   /** Name of the webhook's reaction; reactions/{reaction}/streams lists its positions. */
   reaction: string;
   rotatedAt: string | null;
+  /** The named secret that signs messages, as secret:NAME. */
+  signedWith?: string;
   source: string;
   streams: string;
   url: string;
@@ -1800,6 +1843,7 @@ export const roles: Record<string, readonly string[]> = {
   "DELETE /reactions/{name}": ["admin"],
   "DELETE /scopes/{kind}/{id}": ["admin", "operate"],
   "DELETE /scopes/{kind}/{id}/records/{field}/{key}": ["admin", "operate"],
+  "DELETE /secrets/{name}": ["admin"],
   "DELETE /session": ["admin", "read", "operate", "worker"],
   "DELETE /webhooks/{id}": ["admin"],
   "PATCH /scopes/{kind}/{id}": ["admin", "operate"],
@@ -1861,5 +1905,6 @@ export const roles: Record<string, readonly string[]> = {
   "PUT /reactions/{name}": ["admin"],
   "PUT /scopes/{kind}/{id}": ["admin", "operate"],
   "PUT /scopes/{kind}/{id}/records/{field}/{key}": ["admin", "operate"],
+  "PUT /secrets/{name}": ["admin"],
   "PUT /wallets/{id}": ["admin", "operate"],
 };

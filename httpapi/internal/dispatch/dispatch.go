@@ -8,6 +8,9 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
 	"net/http"
 	"reflect"
 	"slices"
@@ -28,7 +31,10 @@ import (
 	"github.com/holdfast-go/holdfast/internal/remote"
 	"github.com/holdfast-go/holdfast/internal/remotehandler"
 	"github.com/holdfast-go/holdfast/internal/runengine"
+	"github.com/holdfast-go/holdfast/internal/sameorigin"
 	"github.com/holdfast-go/holdfast/internal/seal"
+	"github.com/holdfast-go/holdfast/internal/secretref"
+	"github.com/holdfast-go/holdfast/internal/secrets"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/run"
 	"github.com/holdfast-go/holdfast/run/httpcall"
@@ -66,6 +72,7 @@ func (p Part) Register(ctx context.Context, hf *holdfast.Engine) error {
 		if c.box, err = seal.New(p.SecretKeys...); err != nil {
 			return err
 		}
+		secrets.Provide(e, c.box)
 	}
 	s := &urlDispatcher{caller: c, worker: reactions.CallingWorker(e), served: make(map[handledKey]reactions.Definition)}
 	e.Background(s.learn)
@@ -135,11 +142,17 @@ func callOf(t remote.Task) wire.HandlerCall {
 // send calls a handler and classifies every result. A refusal by the handler is its answer. Any
 // other error after the call was sent leaves it open whether the handler has acted.
 func (c *caller) send(ctx context.Context, h remotehandler.Handler, call wire.HandlerCall) (lifecycleengine.RemoteAnswer, error) {
-	r, err := c.request(ctx, h, call)
+	opened, err := c.open(ctx, h)
 	if err != nil {
 		return lifecycleengine.RemoteAnswer{}, err
 	}
-	a, err := egress.Do(c.client, r, maxHandlerAnswer)
+	r, err := c.request(ctx, h, call, opened)
+	if err != nil {
+		return lifecycleengine.RemoteAnswer{}, err
+	}
+	a, err := egress.Do(sameorigin.Client(c.client, slices.Collect(maps.Keys(opened.Headers))), r, maxHandlerAnswer)
+	a.Body = opened.Redact.Body(a.Body)
+	err = redacted(&opened.Redact, err)
 	switch {
 	case fault.CodeOf(err) == fault.Forbidden && !a.Sent:
 		return lifecycleengine.RemoteAnswer{}, holdfast.NonRetryable(err) // it was not sent
@@ -147,6 +160,15 @@ func (c *caller) send(ctx context.Context, h remotehandler.Handler, call wire.Ha
 		return lifecycleengine.RemoteAnswer{}, noResponse(err)
 	}
 	return readAnswer(a)
+}
+
+// redacted returns the error without the values of secrets, which a redirect could have put into it.
+func redacted(r *secretref.Redactor, err error) error {
+	clean, changed := r.Error(err)
+	if f, ok := errors.AsType[*fault.Error](err); ok && changed {
+		return fault.New(f.Code, "%s", r.Text(f.Message))
+	}
+	return clean
 }
 
 func noResponse(err error) error {
@@ -177,17 +199,25 @@ func readAnswer(a egress.Answer) (lifecycleengine.RemoteAnswer, error) {
 	return lifecycleengine.RemoteAnswer{}, noResponse(fault.New(fault.Unavailable, "the handler responded with status %d: %s", a.Status, body.Message))
 }
 
+// open opens the secrets of a call. Its errors say that nothing was sent.
+func (c *caller) open(ctx context.Context, h remotehandler.Handler) (secrets.Opened, error) {
+	if c.box == nil {
+		return secrets.Opened{}, holdfast.NonRetryable(NoBox())
+	}
+	opened, err := secrets.Open(ctx, c.engine, c.box, h.Headers, secrets.Signer{Stored: h.Secret, Bound: []string{"handler", store.WorkspaceOf(ctx), h.Name}})
+	switch fault.CodeOf(err) {
+	case fault.DatabaseDamaged: // its own secret
+		return opened, holdfast.NonRetryable(err)
+	case fault.SecretUnavailable: // with the code: some callers record only the message of an error
+		return opened, fmt.Errorf("handler %q was not called: %w", h.Name, err)
+	}
+	return opened, err
+}
+
 // request builds the signed request.
-func (c *caller) request(ctx context.Context, h remotehandler.Handler, call wire.HandlerCall) (*http.Request, error) {
+func (c *caller) request(ctx context.Context, h remotehandler.Handler, call wire.HandlerCall, opened secrets.Opened) (*http.Request, error) {
 	call.Handler = h.Name
 	call.Input = remote.OrNull(call.Input)
-	if c.box == nil {
-		return nil, holdfast.NonRetryable(NoBox())
-	}
-	secret, err := c.box.Open(h.Secret, "handler", store.WorkspaceOf(ctx), h.Name)
-	if err != nil {
-		return nil, holdfast.NonRetryable(err)
-	}
 	body, err := json.Marshal(call)
 	if err != nil {
 		return nil, err
@@ -196,6 +226,9 @@ func (c *caller) request(ctx context.Context, h remotehandler.Handler, call wire
 	if err != nil {
 		return nil, holdfast.NonRetryable(err)
 	}
+	for name, value := range opened.Headers {
+		r.Header.Set(name, value)
+	}
 	r.Header.Set("Content-Type", "application/json")
 	key := call.IdempotencyKey + "/" + call.Kind
 	if len(key) > 255 || strings.IndexFunc(key, func(r rune) bool { return r < ' ' || r > '~' }) >= 0 { // stream names may be long and contain any character
@@ -203,7 +236,7 @@ func (c *caller) request(ctx context.Context, h remotehandler.Handler, call wire
 		key = hex.EncodeToString(sum[:])
 	}
 	r.Header.Set(idempotency.KeyHeader, key)
-	return r, webhook.Sign(r.Header, "op_"+strings.Map(plainID, key), clock.Now(), body, secret)
+	return r, webhook.Sign(r.Header, "op_"+strings.Map(plainID, key), clock.Now(), body, opened.Signing...)
 }
 
 // plainID replaces characters that are not allowed in a message id.

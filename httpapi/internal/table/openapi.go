@@ -87,6 +87,7 @@ var tags = []*huma.Tag{
 	{Name: "visibility", Description: "What needs a person, what there is, and which nodes run."},
 	{Name: "wallets", Description: "Balances of points and their ledgers."},
 	{Name: "webhooks", Description: "URLs that receive events."},
+	{Name: "secrets", Description: "Named values that outgoing calls contain, and that no request returns."},
 	{Name: "workspaces", Description: "Workspaces and their contents."},
 }
 

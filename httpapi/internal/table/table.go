@@ -30,6 +30,7 @@ type Route[C any] struct {
 	Status           int         // status of success
 	Also             int         // another status of success, 0 for none
 	Idempotency      Idempotency
+	Blind            bool // its body has a secret: the fingerprint that is stored with an idempotency key reveals nothing about it
 	Stream           bool // it can respond with server-sent events
 	SVG              bool // it can respond with an SVG image
 	Conditional      bool // its resource has an ETag, for If-Match and If-None-Match

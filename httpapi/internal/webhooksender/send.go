@@ -9,8 +9,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -21,6 +23,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/lease"
 	"github.com/holdfast-go/holdfast/internal/reactions"
+	"github.com/holdfast-go/holdfast/internal/sameorigin"
+	"github.com/holdfast-go/holdfast/internal/secretref"
 	"github.com/holdfast-go/holdfast/internal/webhooks"
 	"github.com/holdfast-go/holdfast/webhook"
 	"github.com/holdfast-go/holdfast/wire"
@@ -60,13 +64,13 @@ func (s *Service) deliver(ctx context.Context, g *gate, id string, d *reactions.
 	stopping := ctx
 	ctx, cancel := context.WithTimeout(ctx, callWithin)
 	defer cancel()
-	a, err := egress.Do(s.Client, r.WithContext(ctx), answerLimit)
+	a, err := egress.Do(sameorigin.Client(s.Client, slices.Collect(maps.Keys(to.Headers))), r.WithContext(ctx), answerLimit)
 	called = fault.CodeOf(err) != fault.Forbidden && context.Cause(stopping) == nil
 	if answered = a.Status != 0; answered { // even if reading the body failed
 		wait = retryAfter(a, clock.Now())
 		return outcomeOf(a.Status)
 	}
-	return unanswered(ctx, err)
+	return redacted(&to.Redact, unanswered(ctx, err))
 }
 
 // message builds the signed message of an event.
@@ -84,9 +88,12 @@ func (s *Service) message(ctx context.Context, to webhooks.Target, id string, d 
 	if err != nil {
 		return nil, fault.NonRetryable(errors.New("the webhook URL is malformed"))
 	}
+	for name, value := range to.Headers {
+		r.Header.Set(name, value)
+	}
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("User-Agent", "Holdfast-Webhooks/1")
-	if err := webhook.Sign(r.Header, id, clock.Now(), body, to.Secrets...); err != nil {
+	if err := webhook.Sign(r.Header, id, clock.Now(), body, to.Signing...); err != nil {
 		return nil, fault.NonRetryable(err)
 	}
 	return r, nil
@@ -132,6 +139,15 @@ func unanswered(ctx context.Context, err error) error {
 		return fmt.Errorf("the call to the receiver failed: %s", u.Err)
 	}
 	return errors.New("the call to the receiver failed")
+}
+
+// redacted returns the error without the values of secrets, which a redirect could have put into it.
+func redacted(r *secretref.Redactor, err error) error {
+	clean, changed := r.Error(err)
+	if changed && fault.IsNonRetryable(err) {
+		return fault.NonRetryable(clean)
+	}
+	return clean
 }
 
 // retryAfter returns the Retry-After of a response, in seconds or as a date.

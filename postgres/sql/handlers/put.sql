@@ -2,11 +2,11 @@
 -- is given.
 -- :secret ('' to retain the current one)
 WITH {members}, put AS (
-    INSERT INTO {schema}.handler AS h (shard, workspace, name, kind, url, safety, unknown, timeout, secret, created_at, updated_at)
-    SELECT m.shard, m.workspace, m.name, m.kind, m.url, m.safety, m.unknown, m.timeout, m.secret, t.now, t.now
+    INSERT INTO {schema}.handler AS h (shard, workspace, name, kind, url, safety, unknown, timeout, secret, headers, created_at, updated_at)
+    SELECT m.shard, m.workspace, m.name, m.kind, m.url, m.safety, m.unknown, m.timeout, m.secret, m.headers, t.now, t.now
       FROM m, (SELECT {now} AS now) AS t
     ON CONFLICT (shard, workspace, name) DO UPDATE
-       SET kind = excluded.kind, url = excluded.url, safety = excluded.safety, unknown = excluded.unknown, timeout = excluded.timeout,
+       SET kind = excluded.kind, url = excluded.url, safety = excluded.safety, unknown = excluded.unknown, timeout = excluded.timeout, headers = excluded.headers,
            secret = CASE WHEN excluded.secret = '' THEN h.secret ELSE excluded.secret END, updated_at = excluded.updated_at
     RETURNING h.shard, h.workspace, h.name, h.created_at = h.updated_at AS created
 )

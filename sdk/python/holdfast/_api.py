@@ -330,6 +330,26 @@ class Api:
         """Publish a lifecycle config. A dry run only validates it. The config is a JSON document."""
         return self._send("PUT", ["lifecycles", name], body=body, yaml=True, query={"dryRun": dry_run}, key=idempotency_key, repeat="key")
 
+    def put_secret(self, name: str, body: t.PutSecret, *, idempotency_key: str | None = None) -> t.Secret:
+        """Store the value of a named secret. Handlers, webhooks and http steps refer to it by its name. No request returns the value."""
+        return self._send("PUT", ["secrets", name], body=body, key=idempotency_key, repeat="key")
+
+    def list_secrets(self, *, limit: int | None = None, cursor: str | None = None) -> Iterator[t.Secret]:
+        """List the workspace's secrets, without their values."""
+        return self._pages(lambda at: self.list_secrets_page(limit=limit, cursor=at), cursor)
+
+    def list_secrets_page(self, *, limit: int | None = None, cursor: str | None = None) -> t.ListSecret:
+        """One page: List the workspace's secrets, without their values."""
+        return self._send("GET", ["secrets"], query={"limit": limit, "cursor": cursor}, repeat="read")
+
+    def get_secret(self, name: str) -> t.Secret:
+        """Show a secret without its value."""
+        return self._send("GET", ["secrets", name], repeat="read")
+
+    def delete_secret(self, name: str, *, idempotency_key: str | None = None) -> None:
+        """Delete a secret that nothing refers to."""
+        return self._send("DELETE", ["secrets", name], key=idempotency_key, repeat="key")
+
     def claim_tasks(self, body: t.ClaimTasks, *, idempotency_key: str | None = None) -> t.Tasks:
         """Claim tasks for handlers. If no task is due, the call waits for one. A task counts as received once it is renewed, journals an effect or is ended."""
         return self._send("POST", ["tasks", "claim"], body=body, key=idempotency_key, repeat="key")

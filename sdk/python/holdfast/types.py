@@ -397,8 +397,12 @@ class _CreatedWebhook(TypedDict):
 
 
 class CreatedWebhook(_CreatedWebhook, total=False):
+    # With the references, not the values of secrets.
+    headers: Dict[str, str]
     # Returned only once, and not included when the request is replayed.
     secret: str
+    # The named secret that signs messages, as secret:NAME.
+    signedWith: str
 
 
 class Credit(TypedDict):
@@ -610,8 +614,12 @@ class _Handler(TypedDict):
 
 
 class Handler(_Handler, total=False):
+    # With the references, not the values of secrets.
+    headers: Dict[str, str]
     # Signing secret, returned only by the call that generated it.
     secret: str
+    # The named secret that signs calls, as secret:NAME.
+    signedWith: str
 
 
 class HeldClaim(TypedDict):
@@ -922,6 +930,12 @@ class ListScopeKind(TypedDict):
     next: Union[str, None]
 
 
+class ListSecret(TypedDict):
+    items: List[Secret]
+    # Cursor for the next page; null at the end of the list.
+    next: Union[str, None]
+
+
 class ListStoredRequest(TypedDict):
     items: List[StoredRequest]
     # Cursor for the next page; null at the end of the list.
@@ -1178,8 +1192,10 @@ class _NewWebhook(TypedDict):
 class NewWebhook(_NewWebhook, total=False):
     # Event names; omit them or use * for all.
     events: List[str]
+    # Headers of each message. A value may contain ${secret:NAME}, which is replaced when the message is sent.
+    headers: Dict[str, str]
     name: str
-    # whsec_ followed by 24 to 64 bytes in base64; generated if omitted.
+    # whsec_ followed by 24 to 64 bytes in base64, or secret:NAME for a named secret; generated if omitted.
     secret: str
     # Where events come from: user streams (event) or histories (history).
     source: Literal["event", "history"]
@@ -1323,10 +1339,12 @@ class _PutHandler(TypedDict):
 
 
 class PutHandler(_PutHandler, total=False):
+    # Headers of each call. A value may contain ${secret:NAME}, which is replaced when the call is made.
+    headers: Dict[str, str]
     onUnknown: Literal["hold", "retry", "probe"]
     # Declared safety, which determines whether the handler may run again. Omit it to declare no safety.
     safety: Literal["idempotent", "transactional", "journaled", "opaque"]
-    # Signing secret (whsec_…). If empty, a secret is generated for a new http handler.
+    # Signing secret (whsec_…), or secret:NAME for a named secret. If empty, a secret is generated for a new http handler.
     secret: str
     timeoutMs: int
     url: str
@@ -1358,6 +1376,18 @@ class PutReaction(_PutReaction, total=False):
     start: Literal["beginning", "now"]
     # A regular expression (RE2) that stream names must match; omit it for all streams.
     streams: str
+
+
+class _PutSecret(TypedDict):
+    # 8 to 4096 printable ASCII characters, without line breaks. No request returns it.
+    value: str
+
+
+class PutSecret(_PutSecret, total=False):
+    # The value is stored only if the secret is at this version; 0 if it must not exist.
+    expectedVersion: int
+    # How long messages are also signed with the previous value; at most 30 days. Headers always have the new value.
+    overlapMs: int
 
 
 class PutWallet(TypedDict, total=False):
@@ -1522,7 +1552,7 @@ class RotateKey(TypedDict, total=False):
 class RotateWebhook(TypedDict, total=False):
     # How long messages are also signed with the old secret; at most 30 days.
     overlapMs: int
-    # Generated if omitted.
+    # As when the webhook was created; generated if omitted.
     secret: str
 
 
@@ -1601,6 +1631,18 @@ class ScopeInfo(TypedDict):
 
 class ScopeKind(TypedDict):
     kind: str
+
+
+class Secret(TypedDict):
+    createdAt: Union[str, None]
+    createdBy: str
+    name: str
+    # End of the period in which messages are also signed with the previous value; null if there is none.
+    overlapUntil: Union[str, None]
+    updatedAt: Union[str, None]
+    updatedBy: str
+    # 1 for the first value.
+    version: int
 
 
 class Session(TypedDict):
@@ -1889,7 +1931,7 @@ class Wallet(TypedDict):
     id: str
 
 
-class Webhook(TypedDict):
+class _Webhook(TypedDict):
     createdAt: Union[str, None]
     createdBy: str
     events: List[str]
@@ -1903,6 +1945,13 @@ class Webhook(TypedDict):
     source: str
     streams: str
     url: str
+
+
+class Webhook(_Webhook, total=False):
+    # With the references, not the values of secrets.
+    headers: Dict[str, str]
+    # The named secret that signs messages, as secret:NAME.
+    signedWith: str
 
 
 class Winner(TypedDict):

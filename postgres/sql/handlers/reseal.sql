@@ -1,0 +1,10 @@
+-- Replaces an encrypted value by the same one under another key. A value that was changed meanwhile is left as it is.
+WITH {members}, moved AS (
+    UPDATE {schema}.handler s
+       SET secret = m.resealed
+      FROM m
+     WHERE s.shard = ANY (ARRAY[m.shard]) AND s.workspace = m.workspace AND s.name = m.name AND s.secret = m.was
+    RETURNING m.member
+)
+SELECT m.member, CASE WHEN moved.member IS NULL THEN 0 ELSE 1 END
+  FROM m LEFT JOIN moved ON moved.member = m.member
