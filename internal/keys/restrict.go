@@ -10,7 +10,7 @@ import (
 )
 
 // Groups are the route groups to which a key can be restricted: the tags of the API.
-var Groups = []string{"approvals", "batches", "bulk", "claims", "handlers", "keys", "lifecycles", "operations", "reactions", "runs", "scopes", "streams", "tasks",
+var Groups = []string{"approvals", "batches", "bulk", "claims", "handlers", "keys", "lifecycles", "operations", "reactions", "runs", "scopes", "secrets", "streams", "tasks",
 	"visibility", "wallets", "webhooks", "workspaces"}
 
 // Limits of restrictions.
