@@ -57,7 +57,7 @@ func createSession(c *call, _ *struct{}) (wire.Session, error) {
 	case c.session != nil:
 		return wire.Session{}, fault.New(fault.Forbidden, "a session cannot start another session: send the API key in the Authorization header")
 	}
-	s, text, err := keys.CreateSession(c.ctx(), c.doer(), c.key.ID, c.actor())
+	s, text, err := keys.CreateSession(c.ctx(), c.doer(), c.key, c.actor())
 	if err != nil {
 		return wire.Session{}, err
 	}

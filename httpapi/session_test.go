@@ -49,7 +49,7 @@ func (d *testAPI) session(space string, role keys.Role) string {
 
 func (d *testAPI) sessionOf(k keys.Key) (keys.Session, string) {
 	d.t.Helper()
-	s, text, err := keys.CreateSession(holdfast.InWorkspace(context.Background(), k.Workspace), engine.Of(d.engine), k.ID, "test")
+	s, text, err := keys.CreateSession(holdfast.InWorkspace(context.Background(), k.Workspace), engine.Of(d.engine), k, "test")
 	if err != nil {
 		d.t.Fatal(err)
 	}

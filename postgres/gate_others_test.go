@@ -342,7 +342,7 @@ func adminScene(t *testing.T, ctx context.Context, e *holdfast.Engine) map[strin
 			return nil, err
 		},
 		"create a session": func(ctx context.Context, e *holdfast.Engine) (any, error) {
-			_, _, err := keys.CreateSession(ctx, engine.Of(e), key.ID, "ann")
+			_, _, err := keys.CreateSession(ctx, engine.Of(e), key, "ann")
 			return nil, err
 		},
 		"delete a session": func(ctx context.Context, e *holdfast.Engine) (any, error) {
@@ -371,7 +371,7 @@ func adminScene(t *testing.T, ctx context.Context, e *holdfast.Engine) map[strin
 	}
 	s.must(all["put"])
 	s.must(all["put a token"])
-	if session, _, err = keys.CreateSession(ctx, engine.Of(e), key.ID, "ann"); err != nil {
+	if session, _, err = keys.CreateSession(ctx, engine.Of(e), key, "ann"); err != nil {
 		t.Fatal(err)
 	}
 	return all

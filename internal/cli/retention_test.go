@@ -68,12 +68,12 @@ func TestHistoryIsDeletedByDefault(t *testing.T) {
 						t.Fatal(err)
 					}
 					prefix := map[string]string{"sqlite": "holdfast_", "postgres": "holdfast."}[name]
-					unbatched := map[string]string{"sqlite": "DROP INDEX holdfast_batch_prune; ALTER TABLE holdfast_batch DROP COLUMN keep; ALTER TABLE holdfast_batch DROP COLUMN prune_at; ALTER TABLE holdfast_batch DROP COLUMN pruned_at",
+					unbatched := map[string]string{"sqlite": "DROP TRIGGER holdfast_api_key_restrictions; DROP INDEX holdfast_batch_prune; ALTER TABLE holdfast_batch DROP COLUMN keep; ALTER TABLE holdfast_batch DROP COLUMN prune_at; ALTER TABLE holdfast_batch DROP COLUMN pruned_at",
 						"postgres": "ALTER TABLE holdfast.batch DROP COLUMN keep, DROP COLUMN prune_at, DROP COLUMN pruned_at"}
 					if before == "a program" {
 						break
 					}
-					if err := execute("ALTER TABLE " + prefix + "api_key DROP COLUMN restrictions; DROP TABLE " + prefix + "retention; DROP TABLE " + prefix + "restore; DROP TABLE " + prefix + "feed_gap; " + unbatched[name] + "; DROP TABLE " + prefix + "named_secret; ALTER TABLE " + prefix + "handler DROP COLUMN headers; ALTER TABLE " + prefix + "webhook DROP COLUMN headers; DELETE FROM " + prefix + "migration WHERE number >= 10"); err != nil {
+					if err := execute(unbatched[name] + "; ALTER TABLE " + prefix + "api_key DROP COLUMN restrictions; DROP TABLE " + prefix + "retention; DROP TABLE " + prefix + "restore; DROP TABLE " + prefix + "feed_gap; DROP TABLE " + prefix + "named_secret; ALTER TABLE " + prefix + "handler DROP COLUMN headers; ALTER TABLE " + prefix + "webhook DROP COLUMN headers; DELETE FROM " + prefix + "migration WHERE number >= 10"); err != nil {
 						t.Fatal(err)
 					}
 				}

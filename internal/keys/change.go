@@ -94,7 +94,7 @@ func Rotate(ctx context.Context, d store.Doer, id string, overlap time.Duration,
 	next, secret := newID(), newSecret()
 	var k Key
 	err := store.Within(ctx, d, func(ctx context.Context, tx *store.Tx) (err error) {
-		if k, err = rotate(ctx, tx, replaceArgs{id, next, millis(overlap), by}, hash(secret)); err != nil {
+		if k, err = rotate(ctx, tx, replaceArgs{id, next, millis(overlap), by}, secret); err != nil {
 			return err
 		}
 		return audit.Record(ctx, tx, audit.Action{Name: "key.rotate", Subject: "key/" + id, Actor: by, After: audited(k)})
@@ -107,7 +107,7 @@ func Rotate(ctx context.Context, d store.Doer, id string, overlap time.Duration,
 
 // rotate reads the fields of the new key before it locks the old one. Only a rotation changes them,
 // and the lock detects that.
-func rotate(ctx context.Context, d store.Doer, a replaceArgs, hash string) (Key, error) {
+func rotate(ctx context.Context, d store.Doer, a replaceArgs, secret string) (Key, error) {
 	old, err := Get(ctx, d, a.id)
 	if err != nil {
 		return Key{}, err
@@ -123,7 +123,7 @@ func rotate(ctx context.Context, d store.Doer, a replaceArgs, hash string) (Key,
 	if old.ExpiresAt != nil {
 		again.Lifetime = old.ExpiresAt.Sub(old.CreatedAt)
 	}
-	return create(ctx, d, makeArgs{CreateArgs: again, id: a.successor, hash: hash, predecessor: a.id})
+	return create(ctx, d, makeArgs{CreateArgs: again, id: a.successor, hash: hash(secret, old.Restrictions), predecessor: a.id})
 }
 
 func unrotatable(id string, r result) error {

@@ -197,7 +197,7 @@ func Create(ctx context.Context, d store.Doer, a CreateArgs) (Key, string, error
 	id, secret := newID(), newSecret()
 	var k Key
 	err := store.Within(ctx, d, func(ctx context.Context, tx *store.Tx) (err error) {
-		if k, err = create(ctx, tx, makeArgs{CreateArgs: a, id: id, hash: hash(secret)}); err != nil {
+		if k, err = create(ctx, tx, makeArgs{CreateArgs: a, id: id, hash: hash(secret, a.Restrictions)}); err != nil {
 			return err
 		}
 		return audit.Record(ctx, tx, audit.Action{Name: "key.create", Subject: "key/" + id, Actor: a.By, After: audited(k)})

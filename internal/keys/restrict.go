@@ -29,9 +29,11 @@ type Restrictions struct {
 
 // Restricted reports whether the key may do less than its role.
 func (k Key) Restricted() bool {
-	r := k.Restrictions
-	return len(r.RouteGroups)+len(r.Lifecycles)+len(r.From)+len(k.Handlers) > 0
+	return !k.Restrictions.empty() || len(k.Handlers) > 0
 }
+
+// empty reports whether there is no restriction.
+func (r Restrictions) empty() bool { return len(r.RouteGroups)+len(r.Lifecycles)+len(r.From) == 0 }
 
 // MayUse reports whether the key may use a route group.
 func (r Restrictions) MayUse(group string) bool {

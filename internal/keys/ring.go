@@ -56,9 +56,9 @@ type entry struct {
 	used  atomic.Bool   // its use is noted
 }
 
-// matches reports whether the entry is valid and has the secret.
-func (e *entry) matches(secret string) bool {
-	same := subtle.ConstantTimeCompare([]byte(hash(secret)), []byte(e.hash)) == 1
+// matches reports whether the entry is valid and has the secret. The restrictions are those of the key.
+func (e *entry) matches(secret string, r Restrictions) bool {
+	same := subtle.ConstantTimeCompare([]byte(hash(secret, r)), []byte(e.hash)) == 1
 	return same && e.good
 }
 
@@ -97,7 +97,7 @@ func Any(ctx context.Context, d store.Doer) (bool, error) {
 
 // NewRing returns a ring with an empty cache.
 func NewRing(d store.Doer) *Ring {
-	return &Ring{d: d, now: clock.Now, dummy: hash(newSecret()), known: make(map[string]*entry),
+	return &Ring{d: d, now: clock.Now, dummy: hash(newSecret(), Restrictions{}), known: make(map[string]*entry),
 		unknown: make(map[string]*entry), reads: make(map[string]*pendingRead), uses: make(map[string]use)}
 }
 
@@ -112,7 +112,7 @@ func (r *Ring) Verify(ctx context.Context, presented string) (Key, error) {
 	if err != nil {
 		return Key{}, err
 	}
-	if !e.matches(secret) {
+	if !e.matches(secret, e.key.Restrictions) {
 		return Key{}, refused
 	}
 	return r.used(e), nil
@@ -138,7 +138,7 @@ func (r *Ring) VerifySession(ctx context.Context, presented string) (Key, Sessio
 	if err != nil {
 		return Key{}, Session{}, err
 	}
-	if !e.matches(secret) {
+	if !e.matches(secret, k.key.Restrictions) {
 		return Key{}, Session{}, refused
 	}
 	s := e.session

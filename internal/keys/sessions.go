@@ -63,26 +63,26 @@ var (
 
 // CreateSession creates a session of a key of the context's workspace, and returns it with its text, which cannot be
 // read again. If the key is no longer valid, the error is [fault.Auth].
-func CreateSession(ctx context.Context, d store.Doer, key, by string) (Session, string, error) {
-	a, secret := sessionArgs{key, newID()}, newSecret()
+func CreateSession(ctx context.Context, d store.Doer, key Key, by string) (Session, string, error) {
+	a, secret := sessionArgs{key.ID, newID()}, newSecret()
 	var s createdSession
 	err := store.Within(ctx, d, func(ctx context.Context, tx *store.Tx) (err error) {
-		if s, err = createSessionVerb.Do(ctx, tx, createSessionArgs{a, hash(secret), SessionLifetime}); err != nil {
+		if s, err = createSessionVerb.Do(ctx, tx, createSessionArgs{a, hash(secret, key.Restrictions), SessionLifetime}); err != nil {
 			return err
 		}
 		if !s.applied {
 			return refused
 		}
-		s.ID, s.Key = a.id, key
+		s.ID, s.Key = a.id, key.ID
 		if _, err = deleteOldestVerb.Do(ctx, tx, deleteOldestArgs{a, MaxSessions - 1}); err != nil {
 			return err
 		}
-		return audit.Record(ctx, tx, audit.Action{Name: "session.create", Subject: "session/" + a.id, Actor: by, After: auditedSession{key, s.ExpiresAt}})
+		return audit.Record(ctx, tx, audit.Action{Name: "session.create", Subject: "session/" + a.id, Actor: by, After: auditedSession{key.ID, s.ExpiresAt}})
 	})
 	if err != nil {
 		return Session{}, "", err
 	}
-	return s.Session, joinSession(key, a.id, secret), nil
+	return s.Session, joinSession(key.ID, a.id, secret), nil
 }
 
 // DeleteSession ends a session of the context's workspace. One that has ended already is left as it is.

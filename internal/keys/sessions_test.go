@@ -20,7 +20,7 @@ import (
 
 func createSession(t *testing.T, d holdfast.Doer, k keys.Key) (keys.Session, string) {
 	t.Helper()
-	s, text, err := keys.CreateSession(holdfast.InWorkspace(t.Context(), k.Workspace), store.DoerOf(d), k.ID, "ann")
+	s, text, err := keys.CreateSession(holdfast.InWorkspace(t.Context(), k.Workspace), store.DoerOf(d), k, "ann")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,7 +97,7 @@ func TestASessionIsItsKey(t *testing.T) {
 			r.clock.move(1)
 			sessionRefused(t, r.ring, otherText, "of a revoked key, past the ring's memory")
 		}
-		if _, _, err := keys.CreateSession(ctx, engine.Of(hf), k.ID, "ann"); fault.CodeOf(err) != fault.Auth {
+		if _, _, err := keys.CreateSession(ctx, engine.Of(hf), k, "ann"); fault.CodeOf(err) != fault.Auth {
 			t.Errorf("a revoked key created a session: %v", err)
 		}
 		if got, want := audited(t, ctx, hf), "session.create session.create session.delete key.revoke "; !strings.HasSuffix(got, want) {
@@ -162,7 +162,7 @@ func TestAKeyHasAHundredSessions(t *testing.T) {
 		for i := range last {
 			group.Go(func() {
 				var err error
-				if _, last[i], err = keys.CreateSession(t.Context(), engine.Of(hf), k.ID, "ann"); err != nil {
+				if _, last[i], err = keys.CreateSession(t.Context(), engine.Of(hf), k, "ann"); err != nil {
 					t.Error(err)
 				}
 			})
@@ -243,7 +243,7 @@ func TestCrashOfASession(t *testing.T) {
 				}
 				all = append(all, k)
 			}
-			s, text, err := keys.CreateSession(ctx, engine.Of(hf), all[0].ID, "ann")
+			s, text, err := keys.CreateSession(ctx, engine.Of(hf), all[0], "ann")
 			if err != nil {
 				return err
 			}

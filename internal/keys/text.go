@@ -67,8 +67,12 @@ func validLetters(s string) bool {
 }
 
 // hash returns the stored form of a secret. A secret has 256 random bits, so a slower hash would
-// not make it harder to guess.
-func hash(secret string) string {
+// not make it harder to guess. That of a key with restrictions, and of its sessions, is another one, so that a
+// node of a version that does not know restrictions refuses it.
+func hash(secret string, r Restrictions) string {
+	if !r.empty() {
+		secret = "restricted\x00" + secret
+	}
 	sum := sha256.Sum256([]byte(secret))
 	return hex.EncodeToString(sum[:])
 }
