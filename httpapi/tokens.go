@@ -29,7 +29,7 @@ type OIDC struct {
 }
 
 // OIDCGrant gives rights in one workspace to the tokens that have a value of a claim. If a token matches several grants of a workspace,
-// a request has the strongest role and all requesters of those grants whose role permits the request.
+// a request has the strongest role that permits the request, and the requesters of the grants with that role.
 type OIDCGrant struct {
 	// Name is for errors.
 	Name string

@@ -2,13 +2,21 @@ package oidc
 
 import "time"
 
-// At makes a verifier use a clock for the age of keys at a URL.
-func (v *Verifier) At(now func() time.Time) { v.keys.(*remoteKeys).now = now }
+// At makes a verifier use a clock for the age of keys.
+func (v *Verifier) At(now func() time.Time) {
+	switch s := v.keys.(type) {
+	case *remoteKeys:
+		s.now = now
+	case *fileKeys:
+		s.now = now
+	}
+}
 
 // Limits of keys.
 const (
 	RefreshEvery = refreshEvery
 	LoadEvery    = loadEvery
+	MaxPause     = maxPause
 	MaxAge       = maxAge
 	MaxDocument  = maxDocument
 )

@@ -76,9 +76,9 @@ func Granted(all []Grant, t *Token) map[string][]Grant {
 // strength orders the roles: each may do what those before it may.
 var strength = []keys.Role{keys.Read, keys.Worker, keys.Operate, keys.Admin}
 
-// Rights returns the rights of a request with several grants in one workspace. The grants whose role permits the request count: the
-// rights are their strongest role and all of their requesters. So a grant never extends a request that its own role does not permit.
-// If none permits it, the strongest role is for the error.
+// Rights returns the rights of a request with several grants in one workspace: the strongest role that permits the request, and the
+// requesters of the grants with this role. So a role never acts for the requesters of a weaker one. If none permits it, the strongest
+// role is for the error.
 func Rights(all []Grant, permits func(keys.Role) bool) (role keys.Role, requesters []string) {
 	some := slices.DeleteFunc(slices.Clone(all), func(g Grant) bool { return !permits(g.Role) })
 	if len(some) == 0 {
@@ -86,10 +86,10 @@ func Rights(all []Grant, permits func(keys.Role) bool) (role keys.Role, requeste
 	}
 	for _, g := range some {
 		if role == "" || slices.Index(strength, g.Role) > slices.Index(strength, role) {
-			role = g.Role
+			role, requesters = g.Role, nil
 		}
 		for _, name := range g.Requesters {
-			if !slices.Contains(requesters, name) {
+			if g.Role == role && !slices.Contains(requesters, name) {
 				requesters = append(requesters, name)
 			}
 		}

@@ -79,18 +79,23 @@ type jwk struct {
 	E      string   `json:"e"`
 	X      string   `json:"x"`
 	Y      string   `json:"y"`
+	D      string   `json:"d"` // of a private key
+	K      string   `json:"k"` // a secret
 }
 
 // parseKeys returns the usable keys of a JWKS. Others are skipped, as RFC 7517 requires: an issuer may have keys for encryption, or of
-// kinds that we do not know.
-func parseKeys(text []byte) (all []key, err error) {
+// kinds that we do not know. A JWKS without usable keys is not an error, because it withdraws all keys.
+func parseKeys(text []byte) (all []key, skipped, err error) {
 	var set struct {
 		Keys []json.RawMessage `json:"keys"`
 	}
-	if err := json.Unmarshal(text, &set); err != nil {
-		return nil, fmt.Errorf("the keys are not a JWKS: %w", err)
+	err = json.Unmarshal(text, &set)
+	if err == nil && set.Keys == nil {
+		err = errors.New("it has no keys")
 	}
-	var skipped error
+	if err != nil {
+		return nil, nil, fmt.Errorf("the keys are not a JWKS: %w", err)
+	}
 	for _, raw := range set.Keys {
 		var j jwk
 		err := json.Unmarshal(raw, &j)
@@ -104,10 +109,7 @@ func parseKeys(text []byte) (all []key, err error) {
 		}
 		all = append(all, k)
 	}
-	if len(all) == 0 {
-		return nil, errors.Join(errors.New("the JWKS has no usable key"), skipped)
-	}
-	return all, nil
+	return all, skipped, nil
 }
 
 // key returns the public key. An RSA key without an algorithm is for RS256, which OpenID Connect requires of every issuer.
@@ -115,6 +117,9 @@ func (j jwk) key() (k key, err error) {
 	k = key{id: j.Kid, alg: j.Alg}
 	if j.Use != "" && j.Use != "sig" || len(j.KeyOps) > 0 && !slices.Contains(j.KeyOps, "verify") {
 		return k, errors.New("it is not for signatures")
+	}
+	if j.D != "" || j.K != "" {
+		return k, errors.New("it contains a secret, which everybody who reads the JWKS knows")
 	}
 	switch j.Kty {
 	case "RSA":

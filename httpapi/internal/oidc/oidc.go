@@ -9,12 +9,16 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"slices"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/events"
 	"github.com/holdfast-go/holdfast/internal/strictjson"
 )
@@ -64,9 +68,12 @@ func New(c Config) (*Verifier, error) {
 		v.keys = newRemoteKeys(c)
 		return v, nil
 	}
-	f := &fileKeys{path: c.JWKS, log: c.Log}
+	f := &fileKeys{path: c.JWKS, log: c.Log, now: clock.Now}
 	v.keys = f
-	_, err := f.follow()
+	all, err := f.follow()
+	if err == nil && len(all) == 0 {
+		err = fault.New(fault.Validation, "the JWKS in %q has no usable key: write the keys of the issuer into the file", c.JWKS)
+	}
 	return v, err
 }
 
@@ -130,7 +137,7 @@ func (v *Verifier) Verify(ctx context.Context, text string) (*Token, error) {
 		return nil, refuse(Malformed, "the token is not three parts on one line")
 	}
 	var h header
-	if err := decode("header", parts[0], &h); err != nil {
+	if err := decode("header", parts[0], strictjson.Object, &h); err != nil {
 		return nil, err
 	}
 	if err := h.check(); err != nil {
@@ -144,7 +151,7 @@ func (v *Verifier) Verify(ctx context.Context, text string) (*Token, error) {
 		return nil, err
 	}
 	claims := make(map[string]any)
-	if err := decode("payload", parts[1], &claims); err != nil {
+	if err := decode("payload", parts[1], checkNames, &claims); err != nil {
 		return nil, err
 	}
 	return v.claims(claims)
@@ -175,13 +182,18 @@ func (v *Verifier) verify(ctx context.Context, h header, signed, signature []byt
 	case h.Kid == "" && len(some) > 1:
 		return refuse(UnknownKey, "the token does not name its key, and the issuer has %d", len(some))
 	}
-	for _, k := range some {
-		if k.alg == h.Alg {
-			if k.verifies(signed, signature) {
-				return nil
-			}
-			return refuse(Signature, "the signature does not match")
+	matched := false
+	for _, k := range some { // an issuer may have several keys with one id
+		if k.alg != h.Alg {
+			continue
 		}
+		if k.verifies(signed, signature) {
+			return nil
+		}
+		matched = true
+	}
+	if matched {
+		return refuse(Signature, "the signature does not match")
 	}
 	return refuse(Algorithm, "the key %.80q is for %s, and the token says %.40q", h.Kid, some[0].alg, h.Alg)
 }
@@ -196,8 +208,8 @@ func (v *Verifier) claims(all map[string]any) (*Token, error) {
 		return nil, refuse(Issuer, "the issuer is %.200q, want %q", t.Issuer, v.Issuer)
 	case !slices.Contains(stringsOf(all["aud"]), v.Audience):
 		return nil, refuse(Audience, "the audience is %.200q, want %q", stringsOf(all["aud"]), v.Audience)
-	case strictjson.Text("sub", t.Actor(), events.MaxName) != nil || t.Subject == "":
-		return nil, refuse(Malformed, "the subject is missing, too long or has control characters")
+	case strictjson.Text("sub", t.Actor(), events.MaxName) != nil || !isSubject(t.Subject):
+		return nil, refuse(Malformed, "the subject is missing, too long, begins or ends with white space, or has invisible characters")
 	case all["cnf"] != nil:
 		return nil, refuse(Malformed, "the token is bound to a key of its holder (cnf), which is not supported")
 	}
@@ -214,6 +226,13 @@ func (v *Verifier) claims(all map[string]any) (*Token, error) {
 		return nil, refuse(Malformed, "the token has no exp")
 	}
 	return t, nil
+}
+
+// isSubject reports whether a subject is distinguishable from others in a history.
+func isSubject(sub string) bool {
+	return sub != "" && strings.TrimSpace(sub) == sub && !strings.ContainsFunc(sub, func(r rune) bool {
+		return r == utf8.RuneError || unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp)
+	})
 }
 
 // Check refuses a token that is not valid at a time.
@@ -283,10 +302,10 @@ func timeOf(claims map[string]any, name string) (time.Time, error) {
 }
 
 // decode decodes a part of a token. A document with duplicate names is refused, because two parsers could read it differently.
-func decode(what, part string, into any) error {
+func decode(what, part string, check func([]byte) error, into any) error {
 	text, err := base64.RawURLEncoding.Strict().DecodeString(part)
 	if err == nil {
-		err = strictjson.Object(text)
+		err = check(text)
 	}
 	if err == nil {
 		d := json.NewDecoder(bytes.NewReader(text))
@@ -297,4 +316,40 @@ func decode(what, part string, into any) error {
 		return refuse(Malformed, "the %s is not a JSON object in base64url, or has a duplicate name or a value of the wrong type", what)
 	}
 	return nil
+}
+
+var errPayload = errors.New("invalid payload")
+
+// checkNames refuses all but one JSON object without duplicate names. Names that differ in case are different claims; those of the header,
+// which is decoded into a struct, are not.
+func checkNames(text []byte) error {
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.UseNumber()
+	if !json.Valid(text) || !utf8.Valid(text) || uniqueNames(d) != nil {
+		return errPayload
+	}
+	return nil
+}
+
+// uniqueNames reads a valid value.
+func uniqueNames(d *json.Decoder) error {
+	opening, err := d.Token()
+	if err != nil || opening != json.Delim('{') && opening != json.Delim('[') {
+		return err
+	}
+	seen := make(map[json.Token]bool)
+	for d.More() {
+		if opening == json.Delim('{') {
+			name, err := d.Token()
+			if err != nil || seen[name] {
+				return errPayload
+			}
+			seen[name] = true
+		}
+		if err := uniqueNames(d); err != nil {
+			return err
+		}
+	}
+	_, err = d.Token()
+	return err
 }

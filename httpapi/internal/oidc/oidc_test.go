@@ -21,6 +21,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -145,6 +146,7 @@ func TestClaims(t *testing.T) {
 		"a little early":              {"nbf": at(oidc.Leeway - 5*time.Second), "iat": at(oidc.Leeway - 5*time.Second)},
 		"an expiry with a fraction":   {"exp": float64(at(time.Hour)) + .5},
 		"no iat":                      {"iat": nil},
+		"names that differ in case":   {"Sub": "bob", "SUB": "cleo", "nested": map[string]any{"a": 1, "A": 2}},
 		"an expiry in the far future": {"exp": 253402300799},
 	} {
 		accepted(t, v, what, i.Token("ann", claims))
@@ -174,6 +176,13 @@ func TestClaims(t *testing.T) {
 		"an empty subject":      {map[string]any{"sub": ""}, oidc.Malformed},
 		"a number as subject":   {map[string]any{"sub": 7}, oidc.Malformed},
 		"a subject with NUL":    {map[string]any{"sub": "a\x00"}, oidc.Malformed},
+		"a space before":        {map[string]any{"sub": " ann"}, oidc.Malformed},
+		"a space behind":        {map[string]any{"sub": "ann\u00a0"}, oidc.Malformed},
+		"a new line":            {map[string]any{"sub": "an\nn"}, oidc.Malformed},
+		"a zero-width space":    {map[string]any{"sub": "an\u200bn"}, oidc.Malformed},
+		"another direction":     {map[string]any{"sub": "\u202eann"}, oidc.Malformed},
+		"a line separator":      {map[string]any{"sub": "an\u2028n"}, oidc.Malformed},
+		"a replaced character":  {map[string]any{"sub": "ann\ufffd"}, oidc.Malformed},
 		"a long subject":        {map[string]any{"sub": strings.Repeat("a", 251)}, oidc.Malformed},
 		"bound to a key":        {map[string]any{"cnf": map[string]any{"jkt": "x"}}, oidc.Malformed},
 		"too long":              {map[string]any{"padding": strings.Repeat("x", oidc.MaxToken)}, oidc.Malformed},
@@ -193,6 +202,9 @@ func TestClaims(t *testing.T) {
 		"an unknown key":           {map[string]any{"kid": "other"}, claims, oidc.UnknownKey},
 		"a duplicate subject":      {nil, bytes.Replace(claims, []byte("{"), []byte(`{"sub":"bob",`), 1), oidc.Malformed},
 		"a duplicate in an object": {nil, bytes.Replace(claims, []byte("{"), []byte(`{"a":{"b":1,"b":2},`), 1), oidc.Malformed},
+		"an escaped duplicate":     {nil, bytes.Replace(claims, []byte("{"), []byte(`{"s\u0075b":"bob",`), 1), oidc.Malformed},
+		"a duplicate in an array":  {nil, bytes.Replace(claims, []byte("{"), []byte(`{"a":[{"b":1,"b":2}],`), 1), oidc.Malformed},
+		"not UTF-8":                {nil, bytes.Replace(claims, []byte("{"), []byte("{\"a\":\"\xff\","), 1), oidc.Malformed},
 		"an array":                 {nil, []byte(`[]`), oidc.Malformed},
 		"two documents":            {nil, append(bytes.Clone(claims), claims...), oidc.Malformed},
 		"no JSON":                  {nil, []byte("sub=ann"), oidc.Malformed},
@@ -215,6 +227,13 @@ func TestKeyIDs(t *testing.T) {
 	accepted(t, newVerifier(t, i.URL, "", io.Discard), "the only key", nameless)
 	i.Publish(one, two)
 	refused(t, newVerifier(t, i.URL, "", io.Discard), "one of two keys", nameless, oidc.UnknownKey)
+	same, other := i.NewKey("same", "ES256"), i.NewKey("same", "ES256")
+	i.Publish(same, other)
+	v := newVerifier(t, i.URL, "", io.Discard)
+	for _, k := range []testkit.SigningKey{same, other} {
+		accepted(t, v, "one of two keys with one id", i.Signed(k, nil, i.Claims("ann", nil)))
+	}
+	refused(t, v, "a third key with the id", i.Signed(i.NewKey("same", "ES256"), nil, i.Claims("ann", nil)), oidc.Signature)
 }
 
 // TestUnusableKeys verifies that keys for encryption, weak keys and invalid ones do not count, and do not hide others.
@@ -234,7 +253,7 @@ func TestUnusableKeys(t *testing.T) {
 		return j
 	}
 	jwks := []any{plain, small.JWK(), with(good, "enc", "use", "enc"), with(good, "oaep", "alg", "RSA-OAEP"), with(good, "hs", "alg", "HS256"), with(ec, "off", "y", ec.JWK()["x"]),
-		with(ec, "curve", "crv", "P-224"), with(ec, "ecrs", "alg", "RS256"), with(good, "even", "e", "Ag"), with(good, "wide", "e", "AQAAAAE"), 7,
+		with(ec, "curve", "crv", "P-224"), with(ec, "ecrs", "alg", "RS256"), with(good, "even", "e", "Ag"), with(good, "wide", "e", "AQAAAAE"), with(good, "private", "d", "AQ"), with(good, "secret", "k", "AQ"), 7,
 		map[string]any{"kty": "oct", "kid": "oct", "k": "c2VjcmV0"}, map[string]any{"kty": "RSA", "kid": "ops", "key_ops": []string{"encrypt"}, "n": plain["n"], "e": plain["e"]}}
 	text, _ := json.Marshal(map[string]any{"keys": jwks})
 	path := filepath.Join(t.TempDir(), "jwks.json")
@@ -245,7 +264,7 @@ func TestUnusableKeys(t *testing.T) {
 	claims := i.Claims("ann", nil)
 	accepted(t, v, "the good key", i.Signed(good, nil, claims))
 	refused(t, v, "RS512 with a key that says no algorithm", i.Signed(testkit.SigningKey{ID: "good", Alg: "RS512", Private: good.Private}, nil, claims), oidc.Algorithm)
-	for _, id := range []string{"weak", "enc", "oaep", "hs", "even", "wide", "ops", "ecrs", "oct"} {
+	for _, id := range []string{"weak", "enc", "oaep", "hs", "even", "wide", "ops", "ecrs", "oct", "private", "secret"} {
 		k := good
 		if id == "weak" {
 			k = small
@@ -314,12 +333,42 @@ func TestRotation(t *testing.T) {
 	}
 	i.Publish(next)
 	clock.move(oidc.RefreshEvery)
-	accepted(t, v, "the key that starts the refresh", i.Signed(next, nil, claims))
-	testkit.Eventually(t, "the withdrawn key is refused", func() bool {
-		_, err := check(t.Context(), v, i.Signed(old, nil, claims))
-		_, ok := oidc.IsRefusal(err)
-		return ok
-	})
+	refused(t, v, "the withdrawn key", i.Signed(old, nil, claims), oidc.UnknownKey)
+	accepted(t, v, "the other key", i.Signed(next, nil, claims))
+	i.Publish()
+	clock.move(oidc.RefreshEvery)
+	refused(t, v, "after all keys were withdrawn", i.Signed(next, nil, claims), oidc.UnknownKey)
+}
+
+// TestPauses verifies that the loads of keys become rarer while they fail, and that one success ends this.
+func TestPauses(t *testing.T) {
+	i := testkit.NewIssuer(t)
+	v, clock := newRemote(t, i, io.Discard)
+	token := i.Token("ann", nil)
+	accepted(t, v, "before the outage", token)
+	strange := i.Signed(i.NewKey("other", "ES256"), nil, i.Claims("ann", nil))
+	for range 2 {
+		var loads atomic.Int32
+		i.Serve(func(w http.ResponseWriter, _ *http.Request) {
+			loads.Add(1)
+			w.WriteHeader(500)
+		})
+		clock.move(oidc.LoadEvery)
+		for n, pause := range []time.Duration{5 * time.Second, 10 * time.Second, 20 * time.Second, 40 * time.Second, oidc.MaxPause, oidc.MaxPause} {
+			for range 2 {
+				_, err := check(t.Context(), v, strange)
+				testkit.WantCode(t, err, fault.Unavailable, "cannot be reached")
+			}
+			clock.move(pause - 1)
+			_, _ = check(t.Context(), v, strange)
+			if got := int(loads.Load()); got != n+1 {
+				t.Errorf("%d loads before the end of pause %d", got, n+1)
+			}
+			clock.move(1)
+		}
+		i.Serve(nil)
+		refused(t, v, "after the outage", strange, oidc.UnknownKey)
+	}
 }
 
 // TestOutage verifies that keys are used for an hour without the issuer, that then and for unknown keys the error is UNAVAILABLE, and that
@@ -353,7 +402,7 @@ func TestOutage(t *testing.T) {
 		},
 	} {
 		i.Serve(down)
-		clock.move(oidc.LoadEvery)
+		clock.move(oidc.MaxPause)
 		accepted(t, v, what, token)
 		unavailable(v, what, strange)
 		fresh, _ := newRemote(t, i, io.Discard)
@@ -363,7 +412,7 @@ func TestOutage(t *testing.T) {
 	unavailable(v, "an hour later", token)
 	i.Serve(nil)
 	unavailable(v, "before the next load", token)
-	clock.move(oidc.LoadEvery)
+	clock.move(oidc.MaxPause)
 	accepted(t, v, "after the outage", token)
 	refused(t, v, "after the outage", strange, oidc.UnknownKey)
 	if text := log.String(); !strings.Contains(text, "cannot be loaded") || strings.Count(text, "are loaded") != 2 {
@@ -409,15 +458,34 @@ func TestAFileIsFollowed(t *testing.T) {
 	v := newVerifier(t, i.URL, path, &log)
 	claims := i.Claims("ann", nil)
 	accepted(t, v, "the first key", i.Signed(old, nil, claims))
-	for _, bad := range []string{"", "{", `{"keys":[]}`} {
+	clock := &manual{at: time.Now()}
+	v.At(clock.now)
+	for _, bad := range []string{"", "{", "{}"} {
+		write(i.JWKS())
+		accepted(t, v, "while the file is whole", i.Signed(old, nil, claims))
 		write([]byte(bad))
+		clock.move(oidc.MaxAge - 1)
 		accepted(t, v, "while the file is broken", i.Signed(old, nil, claims))
+		clock.move(1)
+		_, err := check(t.Context(), v, i.Signed(old, nil, claims))
+		testkit.WantCode(t, err, fault.Unavailable, "the file with the keys")
 	}
+	write(i.JWKS())
+	accepted(t, v, "after it was broken", i.Signed(old, nil, claims))
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	accepted(t, v, "without the file", i.Signed(old, nil, claims))
+	clock.move(oidc.MaxAge)
+	_, err := check(t.Context(), v, i.Signed(old, nil, claims))
+	testkit.WantCode(t, err, fault.Unavailable, "the file with the keys")
+	write([]byte(`{"keys":[]}`))
+	refused(t, v, "after all keys were withdrawn", i.Signed(old, nil, claims), oidc.UnknownKey)
 	i.Publish(next)
 	write(i.JWKS())
 	accepted(t, v, "the second key", i.Signed(next, nil, claims))
 	refused(t, v, "the key that was removed", i.Signed(old, nil, claims), oidc.UnknownKey)
-	if text := log.String(); strings.Count(text, "last ones are still used") != 3 || i.Fetches() > 0 {
+	if text := log.String(); strings.Count(text, "last ones are still used") != 4 || i.Fetches() > 0 {
 		t.Errorf("%d fetches, log:\n%s", i.Fetches(), text)
 	}
 }
@@ -508,11 +576,12 @@ func TestGrants(t *testing.T) {
 		role       keys.Role
 		requesters []string
 	}{
-		{at(keys.Read, keys.Worker, keys.Operate, keys.Admin), keys.Admin, []string{"robot", "ann"}},
-		{at(keys.Worker, keys.Operate, keys.Admin), keys.Admin, []string{"robot", "ann"}},
-		{at(keys.Operate, keys.Admin), keys.Admin, []string{"ann", "robot"}},
+		{at(keys.Read, keys.Worker, keys.Operate, keys.Admin), keys.Admin, nil},
+		{at(keys.Read, keys.Worker, keys.Operate), keys.Operate, []string{"ann", "robot"}},
+		{at(keys.Read, keys.Worker), keys.Worker, []string{"robot"}},
+		{at(keys.Read), keys.Read, nil},
 		{at(keys.Admin), keys.Admin, nil},
-		{at(), keys.Admin, []string{"robot", "ann"}},
+		{at(), keys.Admin, nil},
 	} {
 		role, requesters := oidc.Rights(grants[:4], x.permits)
 		if role != x.role || !slices.Equal(requesters, x.requesters) {
