@@ -98,6 +98,9 @@ func bulkOf(b bulk.Bulk) wire.Bulk {
 }
 
 func listBulks(c *call, in *paged) (wire.List[wire.Bulk], error) {
+	if err := c.mayListBulks(); err != nil {
+		return wire.List[wire.Bulk]{}, err
+	}
 	return list(c, *in, func(ctx context.Context, after string, limit int) ([]bulk.Bulk, error) {
 		return bulk.List(ctx, c.doer(), after, limit)
 	}, bulkOf, func(b bulk.Bulk) string { return b.ID })
@@ -108,8 +111,20 @@ type bulkIn struct {
 }
 
 func getBulk(c *call, in *bulkIn) (wire.Bulk, error) {
-	b, err := bulk.Get(c.ctx(), c.doer(), in.ID)
+	b, err := c.bulk(in.ID)
 	return bulkOf(b), err
+}
+
+// bulk returns a bulk, if the key may act on its objects.
+func (c *call) bulk(id string) (bulk.Bulk, error) {
+	b, err := bulk.Get(c.ctx(), c.doer(), id)
+	if err == nil {
+		err = c.mayActInBulk(b.Action)
+	}
+	if err != nil {
+		return bulk.Bulk{}, err
+	}
+	return b, nil
 }
 
 type bulkMembersIn struct {
@@ -119,7 +134,7 @@ type bulkMembersIn struct {
 }
 
 func listBulkMembers(c *call, in *bulkMembersIn) (wire.List[wire.BulkMember], error) {
-	if _, err := bulk.Get(c.ctx(), c.doer(), in.ID); err != nil {
+	if _, err := c.bulk(in.ID); err != nil {
 		return wire.List[wire.BulkMember]{}, err
 	}
 	return list(c, in.paged, func(ctx context.Context, after string, limit int) ([]bulk.Result, error) {
@@ -135,6 +150,9 @@ func listBulkMembers(c *call, in *bulkMembersIn) (wire.List[wire.BulkMember], er
 
 // cancelBulk cancels a bulk. While members are being acted on, it only records the request.
 func cancelBulk(c *call, in *bulkIn) (wire.Bulk, error) {
+	if _, err := c.bulk(in.ID); err != nil {
+		return wire.Bulk{}, err
+	}
 	b, err := bulk.Cancel(c.ctx(), c.doer(), in.ID, c.actor())
 	if err == nil && b.Status != "CANCELLED" {
 		c.status = http.StatusAccepted

@@ -111,6 +111,9 @@ func (c *call) answer() (any, error) {
 	if err := c.limit(); err != nil {
 		return nil, err
 	}
+	if err := c.mayRead(c.stream()); err != nil {
+		return nil, err
+	}
 	if err := c.checkRestrictions(); err != nil {
 		return nil, err
 	}

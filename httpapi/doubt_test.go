@@ -250,8 +250,30 @@ func TestTheFeedTellsNothingOfKeys(t *testing.T) {
 				t.Errorf("response contains a key or an id: %s", text)
 			}
 		}
-		path := "streams/%24key%2F" + made.ID + "/events"
-		d.want(d.as(admin).ask("GET", path, nil, nil), 200, "")
-		d.want(d.as(read).ask("GET", path, nil, nil), 403, fault.Forbidden)
+		_, operate := d.newKey("acme", keys.Operate, 0)
+		name, tested := "%24key%2F"+made.ID, 0
+		for _, r := range d.api.Routes() {
+			path := strings.Replace(strings.TrimPrefix(r.Path, "/api/v1/"), "{stream}", name, 1)
+			if r.ID == "searchEvents" || r.ID == "readTimeline" {
+				path += "?name=created&stream=" + name
+			}
+			if !strings.Contains(path, name) || strings.Contains(path, "{") {
+				continue
+			}
+			tested++
+			if r.Method != "GET" {
+				d.want(d.as(operate).ask(r.Method, path, exampleBodies[r.ID], nil), 403, fault.Forbidden)
+				continue
+			}
+			path = strings.Replace(path, "timeline?name=created&", "timeline?", 1)
+			if resp := d.as(admin).ask("GET", path, nil, nil); resp.StatusCode == 403 {
+				t.Errorf("%s: an admin got status 403", path)
+			}
+			d.want(d.as(read).ask("GET", path, nil, nil), 403, fault.Forbidden)
+			d.want(d.as(operate).ask("GET", path, nil, nil), 403, fault.Forbidden)
+		}
+		if tested < 7 {
+			t.Errorf("tested %d routes", tested)
+		}
 	}, holdfast.Part(invoices(nil)))
 }

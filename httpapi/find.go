@@ -353,7 +353,7 @@ func (f *finder) operations() ([]wire.Match, error) {
 
 // requests finds requests by their whole keys, which are stored as hashes.
 func (f *finder) requests() ([]wire.Match, error) {
-	if f.key.Role != keys.Admin {
+	if f.key.Role != keys.Admin || f.key.Restricted() { // as getRequest
 		return nil, nil
 	}
 	q, err := getRequest(f.call, &getRequestIn{Key: f.text})

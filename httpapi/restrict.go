@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/bulk"
 	"github.com/holdfast-go/holdfast/internal/claimtoken"
 )
 
@@ -64,11 +65,7 @@ func (c *call) checkRestrictions() error {
 	case alsoVisible[id] && !r.MayUse(visible):
 		return c.outside(visible)
 	}
-	stream := c.values["stream"]
-	if id == "searchEvents" {
-		stream = c.r.URL.Query().Get("stream")
-	}
-	if strings.HasPrefix(stream, "$") && !r.MayUse(visible) { // a history
+	if strings.HasPrefix(c.stream(), "$") && !r.MayUse(visible) { // a history
 		return c.outside(visible)
 	}
 	if len(r.Lifecycles) == 0 {
@@ -90,10 +87,31 @@ func (c *call) outside(group string) error {
 	return fault.New(fault.Forbidden, "the API key is restricted to the route groups %q, and this request needs the group %s: use another key", c.key.Restrictions.RouteGroups, group)
 }
 
+// streamInQuery are the routes with the stream of the request in the query.
+var streamInQuery = map[string]bool{"searchEvents": true, "readTimeline": true}
+
+// stream returns the stream that a request is about, or "".
+func (c *call) stream() string {
+	if streamInQuery[c.route.ID] {
+		return c.r.URL.Query().Get("stream")
+	}
+	return c.values["stream"]
+}
+
 // bulkGroup returns the route group of the objects of a bulk action: runs for run.retry.
 func bulkGroup(action string) string {
 	kind, _, _ := strings.Cut(action, ".")
 	return kind + "s"
+}
+
+// mayListBulks refuses a list of bulks to a key that may not act on all kinds of objects.
+func (c *call) mayListBulks() error {
+	for _, action := range bulk.Actions() {
+		if err := c.mayActInBulk(action); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // mayActInBulk refuses a bulk action on objects that the key may not act on.

@@ -43,7 +43,7 @@ func TestEveryRouteByGroup(t *testing.T) {
 		if !slices.Equal(groups, keys.Groups) {
 			t.Fatalf("the tags of the routes are %q, and the groups %q", groups, keys.Groups)
 		}
-		needsMore := []string{"createKey", "rotateKey", "listRequests", "getRequest", "readActivity", "readTimeline", "listRaces", "startBulk"}
+		needsMore := []string{"createKey", "rotateKey", "listRequests", "getRequest", "readActivity", "readTimeline", "listRaces", "startBulk", "listBulks"}
 		for _, group := range groups {
 			one := d.restricted(keys.Admin, keys.Restrictions{RouteGroups: []string{group}})
 			for _, r := range d.api.Routes() {
@@ -81,6 +81,32 @@ func TestEveryRouteByGroup(t *testing.T) {
 		for _, action := range []string{"reaction.skip", "operation.release"} {
 			bulk.Action = action
 			one.want(one.ask("POST", "bulk", bulk, nil), 403, fault.Forbidden)
+		}
+		bulk.Action, bulk.DryRun = "run.retry", false
+		var made wire.StartedBulk
+		one.want(one.ask("POST", "bulk", bulk, &made), 202, "")
+		other := d.restricted(keys.Operate, keys.Restrictions{RouteGroups: []string{"bulk", "reactions", "operations"}})
+		for _, x := range []struct{ method, path string }{{"GET", ""}, {"GET", "/members"}, {"POST", "/cancel"}} {
+			path := "bulk/" + made.Bulk.ID + x.path
+			other.want(other.ask(x.method, path, nil, nil), 403, fault.Forbidden)
+			if resp := one.ask(x.method, path, nil, nil); resp.StatusCode == 403 {
+				t.Errorf("%s: got status %d %s", path, resp.StatusCode, textOf(resp))
+			}
+		}
+		one.want(one.ask("GET", "bulk", nil, nil), 403, fault.Forbidden)
+		all := d.restricted(keys.Read, keys.Restrictions{RouteGroups: []string{"bulk", "runs", "reactions", "operations"}})
+		all.want(all.ask("GET", "bulk", nil, nil), 200, "")
+		boss := d.restricted(keys.Admin, keys.Restrictions{})
+		boss.want(boss.ask("POST", "streams/s/events", wire.Append{Events: []wire.NewEvent{{Name: "n"}}}, nil, "Idempotency-Key", "my-request"), 201, "")
+		for _, x := range []struct {
+			who   *testAPI
+			found int
+		}{{boss, 1}, {d.restricted(keys.Admin, keys.Restrictions{RouteGroups: []string{"visibility"}}), 0}} {
+			var got wire.Matches
+			x.who.want(x.who.ask("GET", "search?q=my-request", nil, &got), 200, "")
+			if len(got.Matches) != x.found {
+				t.Errorf("found %+v, want %d", got.Matches, x.found)
+			}
 		}
 	}, invoices(nil))
 }

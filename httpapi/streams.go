@@ -110,9 +110,6 @@ func readStream(c *call, in *readStreamIn) (wire.List[wire.Event], error) {
 	if err != nil {
 		return none, err
 	}
-	if err := c.mayRead(in.Stream); err != nil {
-		return none, err
-	}
 	if in.From != nil && *in.From < 0 {
 		return none, fault.New(fault.Validation, "from must be 0 or more, got %d", *in.From)
 	}
