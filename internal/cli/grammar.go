@@ -120,7 +120,7 @@ type serveCommand struct {
 	OIDCAudience string   `name:"oidc-audience" placeholder:"NAME" help:"Audience (aud) that a token must have."`
 	OIDCJWKS     string   `name:"oidc-jwks" placeholder:"WHERE" help:"Public keys of the issuer (JWKS): a file or a URL. Default: the URL that the issuer publishes."`
 	OIDCGrant    []string `name:"oidc-grant" placeholder:"GRANT" sep:"none" mapping:"" help:"Rights of the tokens that have a value of a claim, such as staff:claim=groups,value=staff,workspace=shop,role=operate,requesters=alice bob. Repeat the flag for each grant, or separate grants with semicolons."`
-	AllowFrom    string   `placeholder:"NETWORKS" commas:"" help:"Networks from which requests are accepted, separated by commas, such as 10.1.0.0/16. Default: all."`
+	AllowFrom    *string  `placeholder:"NETWORKS" commas:"" help:"Networks from which requests are accepted, separated by commas, such as 10.1.0.0/16. Default: all."`
 	TrustedProxy string   `placeholder:"NETWORKS" commas:"" help:"Networks of proxies whose X-Forwarded-For is believed, separated by commas. Default: none."`
 	NoMigrate    bool     `help:"Fail if the database schema is out of date, instead of migrating it."`
 	RateLimit    int      `default:"0" placeholder:"N" help:"Rate limit for API keys that have no limit of their own, in requests per second; 0 means unlimited. Default: 0."`

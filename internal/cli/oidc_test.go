@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"context"
 	"net/http"
 	"os"
 	"os/exec"
@@ -176,5 +177,25 @@ func TestServeNetworks(t *testing.T) {
 		if code := newProgram(nil, &out, &out).run(t.Context(), []string{"serve", flag, "10.0.0.1/8"}); code != 2 || !strings.Contains(out.String(), flag+": ") || !strings.Contains(out.String(), "write 10.0.0.0/8") {
 			t.Errorf("exit code %d: %s", code, out.String())
 		}
+	}
+	for what, args := range map[string][]string{"": {"--allow-from", ""}, "no networks": {"--allow-from", " , "}, "allow-from: []": nil, "allow-from: ''": nil} {
+		if args == nil {
+			if err := os.WriteFile("holdfast.yaml", []byte(what), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var out bytes.Buffer
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if code := newProgram(nil, &out, &out).run(ctx, append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)); code != 2 || !strings.Contains(out.String(), "--allow-from is empty") {
+			t.Errorf("%s: exit code %d: %s", what, code, out.String())
+		}
+	}
+	if err := os.WriteFile("holdfast.yaml", []byte("oidc-grant: {staff: {claim: groups, value: staff, requesters: [alice bob]}}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	if code := newProgram(nil, &out, &out).run(t.Context(), []string{"serve"}); code != 2 || !strings.Contains(out.String(), "in a list also without spaces") {
+		t.Errorf("exit code %d: %s", code, out.String())
 	}
 }

@@ -94,8 +94,14 @@ func (c *serveCommand) Run(ctx context.Context, p *program) error {
 	if s.api.OIDC, err = c.issuer(); err != nil {
 		return err
 	}
-	if s.api.AllowFrom, err = networks("--allow-from", c.AllowFrom); err != nil {
-		return err
+	if c.AllowFrom != nil {
+		if s.api.AllowFrom, err = networks("--allow-from", *c.AllowFrom); err != nil {
+			return err
+		}
+		if len(s.api.AllowFrom) == 0 {
+			return misuse("--allow-from is empty, which would accept requests from everywhere: list networks, or omit it")
+		}
+		p.log.Info("only some networks may use the server", "networks", s.api.AllowFrom)
 	}
 	if s.api.TrustedProxies, err = networks("--trusted-proxy", c.TrustedProxy); err != nil {
 		return err

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/alecthomas/kong"
@@ -181,16 +182,17 @@ func (f settingsFile) mapping(node *ast.MappingNode) (any, error) {
 
 // option converts the value of an option: a string, or a list of strings, which it joins with spaces. In the text of the
 // flag, semicolons separate the objects, commas their options, and spaces the strings of a list; so no string may contain a
-// comma or semicolon, and no string of a longer list a space.
+// comma or semicolon, and no string of a list white space.
 func (f settingsFile) option(node ast.Node) (string, error) {
 	values := []ast.Node{node}
-	if list, ok := node.(*ast.SequenceNode); ok {
+	list, isList := node.(*ast.SequenceNode)
+	if isList {
 		values = list.Values
 	}
 	var texts []string
 	for _, v := range values {
 		s, ok := v.(*ast.StringNode)
-		if !ok || strings.ContainsAny(s.Value, ",;") || len(values) > 1 && strings.Contains(s.Value, " ") {
+		if !ok || strings.ContainsAny(s.Value, ",;") || isList && strings.ContainsFunc(s.Value, unicode.IsSpace) {
 			return "", fmt.Errorf("must be a string, or a list of strings, without commas and semicolons, and in a list also without spaces, got %s", describeNode(v))
 		}
 		texts = append(texts, s.Value)

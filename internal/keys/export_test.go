@@ -14,6 +14,9 @@ const Remembered = cacheTTL
 // MostUnknown is the number of unknown ids that a ring caches.
 const MostUnknown = maxUnknown
 
+// MaxLimiters is the number of limiters that are kept.
+const MaxLimiters = maxLimiters
+
 // SetClock sets the clock of a ring.
 func (r *Ring) SetClock(now func() time.Time) { r.now = now }
 

@@ -1,6 +1,7 @@
 package keys
 
 import (
+	"maps"
 	"sync"
 	"time"
 
@@ -29,9 +30,7 @@ func (l *Limits) Take(caller string, own int) time.Duration {
 	defer l.mu.Unlock()
 	one := l.by[caller]
 	if one == nil || one.Limit() != rate.Limit(per) {
-		if l.by == nil || len(l.by) > maxLimiters {
-			l.by = make(map[string]*rate.Limiter)
-		}
+		l.makeRoom()
 		one = rate.NewLimiter(rate.Limit(per), 2*per)
 		l.by[caller] = one
 	}
@@ -41,6 +40,17 @@ func (l *Limits) Take(caller string, own int) time.Duration {
 		r.Cancel()
 	}
 	return wait
+}
+
+// makeRoom deletes the limiters of callers that have made no requests lately, which are as good as new. Only if all callers are active, it
+// deletes all. REQUIRES: mu
+func (l *Limits) makeRoom() {
+	if len(l.by) > maxLimiters {
+		maps.DeleteFunc(l.by, func(_ string, one *rate.Limiter) bool { return one.Tokens() >= float64(one.Burst()) })
+	}
+	if l.by == nil || len(l.by) > maxLimiters {
+		l.by = make(map[string]*rate.Limiter)
+	}
 }
 
 const maxLimiters = 10_000
