@@ -1,6 +1,7 @@
 package httpapi_test
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"strings"
@@ -9,8 +10,11 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/engine"
+	"github.com/holdfast-go/holdfast/internal/runengine"
 	"github.com/holdfast-go/holdfast/internal/seal"
 	"github.com/holdfast-go/holdfast/internal/secrets"
+	"github.com/holdfast-go/holdfast/internal/storetest"
+	"github.com/holdfast-go/holdfast/internal/workflow"
 	"github.com/holdfast-go/holdfast/webhook"
 	"github.com/holdfast-go/holdfast/wire"
 )
@@ -213,6 +217,59 @@ func TestOldKeysCanBeRemoved(t *testing.T) {
 		}
 		if _, err := secrets.Open(holdfast.InWorkspace(ctx, "default"), e, box(sealingKey), map[string]string{"H": "${secret:token}"}); fault.CodeOf(err) != fault.SecretUnavailable {
 			t.Errorf("with the old key only: %v", err)
+		}
+	})
+}
+
+// TestAStoredInputOpensNoSecret verifies that a task cannot name a handler of Holdfast itself, even in a definition of an earlier
+// version; and that a stored input whose references or host are not those of the definition is not sent when its run is retried.
+func TestAStoredInputOpensNoSecret(t *testing.T) {
+	eachHooked(t, func(t *testing.T, d *testAPI) {
+		there := newEcho(t)
+		d.putSecret("token", "a-secret-value", 201)
+		const task = `{"name":"task","version":"1","steps":[{"name":"do","type":"task","handler":"$http","input":"=input"}]}`
+		d.want(d.ask("POST", "workflow-definitions", task, nil), 422, fault.Validation)
+		def, _ := workflow.Parse([]byte(task))
+		if _, err := runengine.Define(holdfast.InWorkspace(t.Context(), "default"), engine.Of(d.engine), def); err != nil {
+			t.Fatal(err)
+		}
+		call := func(headers, secrets string) string {
+			return fmt.Sprintf(`{"method":"POST","url":"%s/echo","headers":%s,"secrets":%s}`, there.URL, headers, secrets)
+		}
+		const header = `{"X-Token":"${secret:token}"}`
+		own := fmt.Sprintf(`{"headers":["X-Token"],"origin":%q}`, there.URL)
+		if r := d.runEnds(d.start("task@1", call(header, own)).ID, "FAILED"); r.Error == nil || !strings.Contains(*r.Error, "is reserved") {
+			t.Errorf("got %v", r.Error)
+		}
+
+		d.define(fmt.Sprintf(`{"name":"w","version":"1","steps":[{"name":"do","type":"http","method":"POST","safety":"idempotent","url":"=\"%s/\" + input.path","retry":{"maxAttempts":1},"headers":{"X-Token":"${secret:token}"}}]}`, there.URL))
+		if r := d.runEnds(d.start("w@1", `{"path":"a/../echo"}`).ID, "FAILED"); r.Error == nil || !strings.Contains(*r.Error, "nothing was sent") {
+			t.Errorf("got %v", r.Error)
+		}
+		r := d.runEnds(d.start("w@1", `{"path":"fail"}`).ID, "FAILED")
+		for what, set := range map[string]string{
+			"of an earlier version":  "type = 'http', input = '" + call(header, "null") + "'",
+			"with another header":    "type = 'http', input = '" + call(`{"X-Token":"a","X-Other":"${secret:token}"}`, own) + "'",
+			"to another host":        "type = 'http', input = '" + call(header, `{"headers":["X-Token"],"origin":"https://example.com"}`) + "'",
+			"of a task with a field": "type = 'task', input = '" + call(header, own) + "'",
+		} {
+			err := d.engine.Update(t.Context(), func(ctx context.Context, tx holdfast.Tx) error {
+				n, err := storetest.Exec(ctx, tx, "UPDATE holdfast_step SET "+set+" WHERE run = $1", r.ID)
+				if err == nil && n != 1 {
+					err = fmt.Errorf("changed %d steps", n)
+				}
+				return err
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			d.want(d.ask("POST", "workflow-runs/"+r.ID+"/retry", wire.Command{}, nil), 200, "")
+			if r = d.runEnds(r.ID, "FAILED"); r.Error == nil || !strings.Contains(*r.Error, "nothing was sent: ") {
+				t.Errorf("a call %s: got %v", what, r.Error)
+			}
+		}
+		if all := there.calls("/echo"); len(all) > 0 {
+			t.Errorf("got calls %v", all)
 		}
 	})
 }

@@ -230,7 +230,7 @@ func TestALaterVersionMigratesADatabaseInUse(t *testing.T) {
 	hf := openEngine(t, postgres.URL(url))
 	conn := connect(t, url)
 	now := newest(t, conn, "holdfast")
-	const add = "-- min_reader: 13\nALTER TABLE {schema}.token ADD COLUMN later text;\nALTER TABLE {schema}.follow ADD COLUMN later text;"
+	const add = "-- min_reader: 14\nALTER TABLE {schema}.token ADD COLUMN later text;\nALTER TABLE {schema}.follow ADD COLUMN later text;"
 	before := content(t, conn, "holdfast")
 	if _, err := store.DatabaseOf(postgres.URL(url, later(t, add+"\nALTER TABLE {schema}.nowhere ADD COLUMN later text;"))).Migrate(t.Context(), options); err == nil {
 		t.Error("a failing migration was applied")
@@ -279,7 +279,7 @@ func TestADatabaseFromBeforeTheFirstReleaseIsRefusedAndNotChanged(t *testing.T) 
 			closed, granting := quiet, options
 			closed.NoMigrate, granting.RuntimeRole = true, app
 			for name, options := range map[string][]postgres.Option{
-				"this version": nil, "a later one": {later(t, "-- min_reader: 13\nCREATE TABLE {schema}.more (id int);")},
+				"this version": nil, "a later one": {later(t, "-- min_reader: 14\nCREATE TABLE {schema}.more (id int);")},
 			} {
 				for role, url := range map[string]string{"the owner": url, "the runtime role": as(t, url, app, "")} {
 					db := postgres.URL(url, options...)
@@ -311,7 +311,7 @@ func TestAMigrationTakesItsLocksFirst(t *testing.T) {
 	node := connect(t, url)
 	now := newest(t, node, "holdfast")
 	execute(t, node, `BEGIN`, `SET LOCAL lock_timeout = '200ms'`, `SELECT FROM holdfast.follow`)
-	next := postgres.URL(url, later(t, "-- min_reader: 13\nALTER TABLE {schema}.ledger ADD COLUMN later text;\nALTER TABLE {schema}.follow ADD COLUMN later text;"))
+	next := postgres.URL(url, later(t, "-- min_reader: 14\nALTER TABLE {schema}.ledger ADD COLUMN later text;\nALTER TABLE {schema}.follow ADD COLUMN later text;"))
 	done := make(chan error, 1)
 	go func() {
 		_, err := store.DatabaseOf(next).Migrate(t.Context(), options)

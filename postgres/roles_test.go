@@ -158,7 +158,7 @@ func TestTheRuntimeRoleDeletesWhatRetentionPermits(t *testing.T) {
 				if _, err := store.DatabaseOf(db).Migrate(t.Context(), options); err != nil {
 					t.Fatal(err)
 				}
-				db = postgres.URL(url, later(t, "-- min_reader: 13\n"))
+				db = postgres.URL(url, later(t, "-- min_reader: 14\n"))
 				execute(t, admin, `ALTER FUNCTION holdfast.drop_events OWNER TO CURRENT_USER`, `ALTER FUNCTION holdfast.prune_history OWNER TO CURRENT_USER`,
 					`GRANT EXECUTE ON FUNCTION holdfast.drop_events, holdfast.prune_history TO PUBLIC`, `GRANT USAGE ON SCHEMA holdfast TO `+app, `GRANT SELECT, INSERT, DELETE ON holdfast.event, holdfast.history TO `+app,
 					`GRANT DELETE ON holdfast.event, holdfast.history TO PUBLIC`, `GRANT ALL ON holdfast.event, holdfast.history, holdfast.clock TO `+app+` WITH GRANT OPTION`)

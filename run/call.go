@@ -70,15 +70,16 @@ func (p callBody) call(ctx context.Context, l *runengine.ClaimedStep) (runengine
 	if err := json.Unmarshal(l.Step.Input, &c); err != nil {
 		return runengine.Done{}, holdfast.NonRetryable(err)
 	}
+	if err := c.MayOpen(l.Step.Type); err != nil {
+		return runengine.Done{}, holdfast.NonRetryable(err)
+	}
 	opened, err := secrets.Open(ctx, p.engine, secrets.BoxOf(p.engine), c.Headers)
 	if err != nil { // nothing was sent
 		return runengine.Done{}, err
 	}
 	request := CallRequest{Method: strings.ToUpper(c.Method), URL: c.URL, Headers: opened.Headers, Body: c.Body, Key: l.Operation()}
-	for name, text := range c.Headers {
-		if secretref.In(text) {
-			request.SecretHeaders = append(request.SecretHeaders, name)
-		}
+	if c.Secrets != nil {
+		request.SecretHeaders = c.Secrets.Headers
 	}
 	a, err := p.caller.Call(ctx, request)
 	a.Body = opened.Redact.Body(a.Body)

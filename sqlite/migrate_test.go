@@ -167,7 +167,7 @@ func TestALaterVersionMigratesADatabaseInUse(t *testing.T) {
 	path := dbPath(t)
 	hf := openEngine(t, sqlite.File(path))
 	_, now := migrations(t, path)
-	const add = "-- min_reader: 13\nALTER TABLE holdfast_token ADD COLUMN later TEXT;\nALTER TABLE holdfast_follow ADD COLUMN later TEXT;"
+	const add = "-- min_reader: 14\nALTER TABLE holdfast_token ADD COLUMN later TEXT;\nALTER TABLE holdfast_follow ADD COLUMN later TEXT;"
 	broken := sqlite.File(path, later(t, add+"\nALTER TABLE holdfast_nowhere ADD COLUMN later TEXT;"))
 	if _, err := store.DatabaseOf(broken).Migrate(t.Context(), options); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("migration %d", now+1)) {
 		t.Errorf("failing migration: got %v, want an error that names it", err)
@@ -213,7 +213,7 @@ func TestADatabaseFromBeforeTheFirstReleaseIsRefusedAndNotChanged(t *testing.T) 
 				`CREATE TABLE holdfast_event (name TEXT)`, `INSERT INTO holdfast_event VALUES ('kept')`)
 			pool.Close()
 			before := snapshot(t, filepath.Dir(path))
-			closed, next := quiet, later(t, "-- min_reader: 13\nCREATE TABLE holdfast_more (id INTEGER);")
+			closed, next := quiet, later(t, "-- min_reader: 14\nCREATE TABLE holdfast_more (id INTEGER);")
 			closed.NoMigrate = true
 			for name, db := range map[string]*sqlite.Database{
 				"this version": sqlite.File(path), "the server": sqlite.File(path, sqlite.Dedicated()), "a later one": sqlite.File(path, next),

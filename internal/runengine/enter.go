@@ -261,6 +261,9 @@ func (c *planner) work(s *workflow.Step, a *addStep) (err error) {
 	case workflow.Transition:
 		a.Handler = TransitionHandler
 	default:
+		if workflow.ReservedHandler(s.Handler) { // a definition of an earlier version
+			return fault.New(fault.Validation, "handler %q is reserved: use a step of the type http or transition", s.Handler)
+		}
 		a.Handler = s.Handler
 	}
 	if c.local != nil && c.added == nil {

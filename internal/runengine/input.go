@@ -63,6 +63,31 @@ type Call struct {
 	URL     string            `json:"url"`
 	Headers map[string]string `json:"headers,omitempty"`
 	Body    json.RawMessage   `json:"body,omitempty"`
+	// Secrets is set if the definition's own headers refer to secrets. References elsewhere are not replaced.
+	Secrets *CallSecrets `json:"secrets,omitempty"`
+}
+
+// CallSecrets limits what the references to secrets of a call do. It has only what the definition says, and nothing of a run's input.
+type CallSecrets struct {
+	Headers []string `json:"headers"` // the headers whose references are replaced, sorted
+	Origin  string   `json:"origin"`  // the only scheme and host that may get them
+}
+
+// MayOpen refuses a call with references that its definition does not have, or to a host that the definition does not name. The
+// input of a step with another type is not a call that a definition describes.
+func (c Call) MayOpen(s workflow.Type) error {
+	for name, text := range c.Headers {
+		if secretref.In(text) && (s != workflow.HTTP || c.Secrets == nil || !slices.Contains(c.Secrets.Headers, name)) {
+			return fault.New(fault.Validation, "nothing was sent: header %s refers to a secret, but the step began before secrets existed, or the reference is not in its definition: start a new run of a definition that has it in a header of an http step", lease.Plain(name))
+		}
+	}
+	if c.Secrets == nil {
+		return nil
+	}
+	if origin, ok := secretref.Origin(c.URL); !ok || origin != c.Secrets.Origin {
+		return fault.New(fault.Validation, "nothing was sent: a header has a secret, and the URL is not within %s or has '..' in its path: correct the input", c.Secrets.Origin)
+	}
+	return nil
 }
 
 func (c *planner) call(s *workflow.Step) (json.RawMessage, error) {
@@ -78,9 +103,22 @@ func (c *planner) call(s *workflow.Step) (json.RawMessage, error) {
 		if out.Headers[name], err = c.text("header "+name, v); err != nil {
 			return nil, err
 		}
-		if secretref.In(out.Headers[name]) && (workflow.Computed(v) || !workflow.FixedHost(s.URL)) { // the input of a run must not choose a secret, or who gets it
-			return nil, fault.New(fault.Validation, "header %s refers to a secret: write the reference itself in the definition, and begin the URL with a fixed host", name)
+		if secretref.In(out.Headers[name]) {
+			origin, fixed := workflow.FixedOrigin(s.URL)
+			if workflow.Computed(v) || !fixed || secretref.Reserved(name) { // the input of a run must not choose a secret, or who gets it
+				return nil, fault.New(fault.Validation, "header %s refers to a secret: write the reference itself in the definition, in a header that Holdfast does not set, and begin the URL with a fixed scheme and host", name)
+			}
+			if out.Secrets == nil {
+				out.Secrets = &CallSecrets{Origin: origin}
+			}
+			out.Secrets.Headers = append(out.Secrets.Headers, name)
 		}
+	}
+	if out.Secrets != nil {
+		slices.Sort(out.Secrets.Headers)
+	}
+	if err := out.MayOpen(s.Type); err != nil {
+		return nil, err
 	}
 	if len(s.Body) > 0 {
 		if out.Body, err = workflow.Render(s.Body, c.env()); err != nil {

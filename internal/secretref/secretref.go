@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"maps"
 	"net/textproto"
+	"net/url"
 	"regexp"
 	"slices"
 	"strings"
@@ -94,6 +95,20 @@ var headerName = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}$")
 // reserved are the headers that the sender or the connection sets.
 var reserved = map[string]bool{"Content-Type": true, "Content-Length": true, "Content-Encoding": true, "Host": true, "Idempotency-Key": true, "User-Agent": true, "Transfer-Encoding": true,
 	"Connection": true, "Keep-Alive": true, "Te": true, "Trailer": true, "Upgrade": true, "Expect": true, "Accept-Encoding": true, "Proxy-Connection": true}
+
+// Reserved reports whether the sender or the connection sets a header, so that it must not have a secret.
+func Reserved(header string) bool { return reserved[textproto.CanonicalMIMEHeaderKey(header)] }
+
+// Origin returns the scheme and the host of a URL to which a secret may be sent. The URL must be absolute, and must have neither a
+// user nor a segment '..' in its path, with which a part of it could lead elsewhere.
+func Origin(text string) (origin string, ok bool) {
+	u, err := url.Parse(text)
+	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Hostname() == "" || u.User != nil {
+		return "", false
+	}
+	segments := strings.FieldsFunc(u.Path, func(r rune) bool { return r == '/' || r == '\\' })
+	return u.Scheme + "://" + u.Host, !slices.Contains(segments, "..")
+}
 
 // Credential reports whether the value of a header is always a credential.
 func Credential(header string) bool {

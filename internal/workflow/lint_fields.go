@@ -98,11 +98,22 @@ func (l *linter) oneOf(path, s string, words []string) {
 	}
 }
 
+// ReservedHandler reports whether a handler is one of those that Holdfast itself gives to steps. A task must not name it, because its
+// input comes from a run.
+func ReservedHandler(name string) bool { return strings.HasPrefix(name, "$") }
+
 func (l *linter) task(i int, s *Step) {
 	l.oneOf(stepPath(i, "safety"), s.Safety, safeties)
 	l.oneOf(stepPath(i, "onUnknown"), s.OnUnknown, onUnknown)
 	path := stepPath(i, "handler")
-	if s.Handler == "" || !l.name("D7", path, "handler", s.Handler, maxName) || l.known.Handlers == nil {
+	if s.Handler == "" || !l.name("D7", path, "handler", s.Handler, maxName) {
+		return
+	}
+	if ReservedHandler(s.Handler) {
+		l.Refuse("D7", path, "handler %s is reserved: use a step of the type http or transition, or another handler", configdoc.Show(s.Handler))
+		return
+	}
+	if l.known.Handlers == nil {
 		return
 	}
 	h, ok := l.known.Handlers[s.Handler]

@@ -80,6 +80,7 @@ func TestRules(t *testing.T) {
 		{"D6", "/steps/0/headers/X-A", definition("name: h, type: http, url: 'https://a.b/', headers: {X-A: =input.a}"), definition("name: h, type: http, url: 'https://a.b/', headers: {X-A: =input.}")},
 
 		{"D7", "/steps/0/handler", definition(charge), definition("name: a, type: task, handler: ''")},
+		{"D7", "/steps/0/handler", definition(charge), definition("name: a, type: task, handler: $http")},
 		{"D7", "/steps/0/type", definition(charge), definition("name: a, type: tusk, handler: Charge")},
 		{"D7", "/steps/0/retry/maxAttempts", definition(charge + ", retry: {maxAttempts: 20}"), definition(charge + ", retry: {maxAttempts: 21}")},
 		{"D7", "/steps/0/retry/maxAttempts", definition(charge + ", retry: {maxAttempts: 1}"), definition(charge + ", retry: {maxAttempts: 0}")},
@@ -124,6 +125,10 @@ func TestRules(t *testing.T) {
 		{"D9", "/steps/0/url", definition(call + secretHeader + ", url: '=(\"https://a.b/\" + input.id)'"), definition(call + secretHeader + ", url: '=\"https://a.b\" + input.id'")},
 		{"D9", "/steps/0/url", definition(call + secretHeader + ", url: 'http://a'"), definition(call + secretHeader + ", url: '=input.x ? \"https://a.b/\" + input.id : input.url'")},
 		{"D9", "/steps/0/url", definition(call + secretHeader + ", url: 'http://a'"), definition(call + secretHeader + ", url: '=(\"https://a.b/\" + input.id) | trim()'")},
+		{"D9", "/steps/0/url", definition(call + secretHeader + ", url: '=\"http://a.b:8/x\" + input.id'"), definition(call + secretHeader + ", url: '=\"//a.b/\" + input.id'")},
+		{"D9", "/steps/0/url", definition(call + secretHeader + ", url: 'https://a/..b'"), definition(call + secretHeader + ", url: 'https://a/b/%2e%2E/c'")},
+		{"D9", "/steps/0/url", definition(call + secretHeader + ", url: 'https://a/x@b'"), definition(call + secretHeader + ", url: 'https://x@a/b'")},
+		{"D9", "/steps/0/headers/Trailer", definition(call + ", url: 'http://a', headers: {X-Trailer: '${secret:known}'}"), definition(call + ", url: 'http://a', headers: {Trailer: '${secret:known}'}")},
 		{"D9", "/steps/0/url", definition(call + ", url: 'http://a/secret:known'"), definition(call + ", url: 'http://a/${secret:known}'")},
 		{"D9", "/steps/0/input/a/0", definition(mail + ", input: {a: ['$secret']}"), definition(mail + ", input: {a: ['${secret:known}']}")},
 		{"D9", "/steps/0/body", definition(call + ", url: 'http://a', body: x"), definition(call + ", url: 'http://a', body: 'a ${secret:known}'")},

@@ -1,7 +1,6 @@
 package workflow
 
 import (
-	"net/url"
 	"slices"
 	"strings"
 
@@ -17,21 +16,21 @@ func Computed(v Value) bool {
 	return ok && is
 }
 
-// FixedHost reports whether the scheme and the host of a URL are the same in every run: it is a literal, or an expression that
-// appends to a literal which contains the slash after the host.
-func FixedHost(v Value) bool {
+// FixedOrigin returns the scheme and the host of a URL, and whether they are the same in every run: it is a literal, or an expression
+// that appends to a literal which contains the slash after the host.
+func FixedOrigin(v Value) (origin string, ok bool) {
 	parsed, _ := decode(v)
 	s, ok := parsed.(string)
 	text, is := expression(s)
 	if !ok || !is {
-		return ok
+		return secretref.Origin(s)
 	}
 	e, err := Compile(text)
 	if err != nil {
-		return false
+		return "", false
 	}
-	u, err := url.Parse(e.start)
-	return err == nil && u.Host != "" && strings.HasPrefix(u.Path, "/")
+	origin, ok = secretref.Origin(e.start)
+	return origin, ok && strings.HasPrefix(e.start[min(len(origin), len(e.start)):], "/")
 }
 
 // Secrets returns the names of the secrets that headers refer to, sorted and without duplicates.
@@ -80,16 +79,20 @@ func (l *linter) secrets(i int, s *Step) {
 func (l *linter) secretHeader(i int, s *Step, path, text string) {
 	names, err := secretref.Names(text)
 	_, computed := expression(text)
+	_, fixed := FixedOrigin(s.URL)
+	header := path[strings.LastIndexByte(path, '/')+1:]
 	switch {
 	case err != nil:
 		l.Refuse("D9", path, "the reference to a secret is malformed: write ${secret:NAME}")
 	case len(names) > 0 && computed:
 		l.Refuse("D9", path, "an expression must not contain a reference to a secret: write the whole header as text, such as Bearer ${secret:%s}", names[0])
-	case len(names) > 0 && !FixedHost(s.URL):
-		l.Refuse("D9", stepPath(i, "url"), "a header of this step has a secret, so the input of a run must not choose who gets it: begin the url with a literal scheme and host, such as =\"https://api.example.com/\" + input.id")
+	case len(names) > 0 && secretref.Reserved(header):
+		l.Refuse("D9", path, "this header must not have a secret, because Holdfast or the connection sets it: use another header")
+	case len(names) > 0 && !fixed:
+		l.Refuse("D9", stepPath(i, "url"), "a header of this step has a secret, so the input of a run must not choose who gets it: begin the url with a literal http:// or https:// and a host without a user, such as =\"https://api.example.com/\" + input.id, and do not use '..' in its path")
 	case secretref.IsWhole(text):
 		l.Refuse("D9", path, "this text would be sent as it is: write the reference as ${%s}", text)
-	case len(names) == 0 && !computed && secretref.Credential(path[strings.LastIndexByte(path, '/')+1:]):
+	case len(names) == 0 && !computed && secretref.Credential(header):
 		l.Warn("W5", path, "every API key can read this header: store its value as a secret, and write ${secret:NAME}")
 	}
 	if l.known.Secrets == nil {

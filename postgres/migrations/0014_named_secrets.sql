@@ -1,5 +1,6 @@
 -- Named secrets, and the headers of handlers and webhooks.
--- min_reader: 13
+-- min_reader: 14
+-- An older node would send calls without their headers, and the references of http steps as text.
 
 -- The named secrets of a workspace. Their values are encrypted: the present one, and the former while messages are signed with
 -- both.
