@@ -87,11 +87,7 @@ func putHandler(c *call, in *putHandlerIn) (out wire.Handler, err error) {
 			made = webhook.NewSecret()
 			b.Secret = made
 		}
-	} else if secretref.IsWhole(b.Secret) {
-		if err := c.checkSigner(b.Secret); err != nil {
-			return out, err
-		}
-	} else if b.Secret != "" {
+	} else if b.Secret != "" && !secretref.IsWhole(b.Secret) {
 		if _, err := webhook.NewVerifier(b.Secret); err != nil {
 			return out, err
 		}
@@ -111,8 +107,10 @@ func putHandler(c *call, in *putHandlerIn) (out wire.Handler, err error) {
 				return err
 			}
 		}
-		created, err = remotehandler.Put(ctx, tx, h)
-		return err
+		if created, err = remotehandler.Put(ctx, tx, h); err != nil {
+			return err
+		}
+		return c.checkSigner(ctx, tx, b.Secret)
 	})
 	if err != nil {
 		return out, err

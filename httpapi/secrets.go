@@ -16,7 +16,6 @@ import (
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/webhooks"
 	"github.com/holdfast-go/holdfast/internal/workflow"
-	"github.com/holdfast-go/holdfast/webhook"
 	"github.com/holdfast-go/holdfast/wire"
 )
 
@@ -50,7 +49,7 @@ func putSecret(c *call, in *putSecretIn) (out wire.Secret, err error) {
 	b := in.Body
 	err = c.update(func(ctx context.Context, tx *store.Tx) error {
 		s, created, err := secrets.Put(ctx, tx, box, secrets.PutArgs{Name: in.Name, Value: b.Value, Overlap: span(b.OverlapMs), Expected: b.ExpectedVersion, By: c.actor()}, func() error {
-			if _, err := webhook.NewVerifier(b.Value); err == nil {
+			if secretref.CanSign(b.Value) {
 				return nil
 			}
 			users, err := usersOf(ctx, tx, in.Name)
@@ -174,19 +173,23 @@ func deleteSecret(c *call, in *secretIn) (*struct{}, error) {
 }
 
 // checkSigner refuses a reference to a secret that does not exist or cannot sign.
-func (c *call) checkSigner(reference string) error {
+// In a transaction that has raised the revision of the registry, it can sign until the transaction ends.
+func (c *call) checkSigner(ctx context.Context, tx *store.Tx, reference string) error {
+	if !secretref.IsWhole(reference) {
+		return nil
+	}
 	name, ok := secretref.Whole(reference)
 	if !ok {
 		return fault.New(fault.Validation, "the secret must be whsec_ followed by 24 to 64 bytes in base64, or secret:NAME for a named secret").With("pointer", "/secret")
 	}
-	if err := secrets.Check(c.ctx(), c.doer(), []string{name}); err != nil {
+	if err := secrets.Check(ctx, tx, []string{name}); err != nil {
 		return err
 	}
-	opened, err := secrets.Open(c.ctx(), c.doer(), c.api.box, nil, secrets.Signer{Stored: reference})
+	opened, err := secrets.Open(ctx, tx, c.api.box, nil, secrets.Signer{Stored: reference})
 	if err != nil {
 		return err
 	}
-	if _, err := webhook.NewVerifier(opened.Signing...); err != nil {
+	if !secretref.CanSign(opened.Signing[0]) {
 		return fault.New(fault.Validation, "secret %q cannot sign: its value must be whsec_ followed by 24 to 64 bytes in base64", name).With("pointer", "/secret")
 	}
 	return nil

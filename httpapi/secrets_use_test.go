@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -13,8 +14,11 @@ import (
 	"github.com/holdfast-go/holdfast/internal/runengine"
 	"github.com/holdfast-go/holdfast/internal/seal"
 	"github.com/holdfast-go/holdfast/internal/secrets"
+	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/storetest"
+	"github.com/holdfast-go/holdfast/internal/testkit"
 	"github.com/holdfast-go/holdfast/internal/workflow"
+	"github.com/holdfast-go/holdfast/postgres"
 	"github.com/holdfast-go/holdfast/webhook"
 	"github.com/holdfast-go/holdfast/wire"
 )
@@ -67,6 +71,11 @@ func TestASecretThatIsUsedRemains(t *testing.T) {
 		d.want(d.ask("DELETE", "secrets/token", nil, nil), 404, fault.NotFound)
 		d.want(d.ask("GET", "secrets/token", nil, nil), 404, fault.NotFound)
 		unknown()
+		// A handler that becomes one of workers is not signed, and does not keep the secret.
+		d.putSecret("token", webhook.NewSecret(), 201)
+		d.want(d.ask("PUT", "handlers/w", wire.PutHandler{Kind: "http", URL: there.URL, Secret: "secret:token"}, nil), 201, "")
+		d.want(d.ask("PUT", "handlers/w", wire.PutHandler{Kind: "worker"}, nil), 200, "")
+		d.want(d.ask("DELETE", "secrets/token", nil, nil), 204, "")
 	})
 }
 
@@ -131,6 +140,11 @@ func TestARotatedSecretSignsAtOnce(t *testing.T) {
 		d.want(d.ask("PUT", "secrets/sign", wire.PutSecret{Value: second, ExpectedVersion: new(int64(1)), OverlapMs: 3_600_000}, &s), 200, "")
 		if s.Version != 2 || s.OverlapUntil == nil {
 			t.Errorf("got %+v", s)
+		}
+		d.emit("s", "paid")
+		signed(t, to.next(t), []string{first, second}, []string{third})
+		if again := d.putSecret("sign", second, 200); again.Version != 2 || again.OverlapUntil == nil || *again.OverlapUntil != *s.OverlapUntil {
+			t.Errorf("the same value again: %+v, before %+v", again, s)
 		}
 		d.emit("s", "paid")
 		signed(t, to.next(t), []string{first, second}, []string{third})
@@ -272,4 +286,99 @@ func TestAStoredInputOpensNoSecret(t *testing.T) {
 			t.Errorf("got calls %v", all)
 		}
 	})
+}
+
+// TestAFormerSecretThatCannotSignIsSkipped verifies that messages are signed with the present secret only if the former one is not a
+// signing secret or cannot be decrypted.
+func TestAFormerSecretThatCannotSignIsSkipped(t *testing.T) {
+	eachHooked(t, func(t *testing.T, d *testAPI) {
+		to := receive(t, nil)
+		first := webhook.NewSecret()
+		d.putSecret("sign", "cannot-sign", 201)
+		d.want(d.ask("PUT", "secrets/sign", wire.PutSecret{Value: first, OverlapMs: 3_600_000}, nil), 200, "")
+		w := d.hook(wire.NewWebhook{URL: to.URL, Events: []string{"paid"}, Secret: "secret:sign"})
+		damage := func(text string) {
+			t.Helper()
+			err := d.engine.Update(t.Context(), func(ctx context.Context, tx holdfast.Tx) error {
+				n, err := storetest.Exec(ctx, tx, text)
+				if err == nil && n != 1 {
+					err = fmt.Errorf("changed %d rows", n)
+				}
+				return err
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		sent := func(secrets ...string) {
+			t.Helper()
+			d.emit("s", "paid")
+			signed(t, to.next(t), secrets, nil)
+		}
+		sent(first)
+		damage("UPDATE holdfast_named_secret SET former = 'x.y'")
+		sent(first)
+		var own wire.CreatedWebhook
+		d.want(d.ask("POST", "webhooks/"+w.ID+"/rotate", wire.RotateWebhook{OverlapMs: 3_600_000}, &own), 200, "")
+		sent(first, own.Secret)
+		for _, former := range []string{"secret:gone", "x.y", "secret:unsigned"} {
+			if former == "secret:unsigned" {
+				d.putSecret("unsigned", "cannot-sign", 201)
+			}
+			damage("UPDATE holdfast_webhook SET former = '" + former + "'")
+			sent(own.Secret)
+		}
+	})
+}
+
+// TestASignerCanSign verifies that a request that lets something be signed with a secret is refused if a transaction gives the
+// secret a value that cannot sign meanwhile.
+func TestASignerCanSign(t *testing.T) {
+	eachHooked(t, func(t *testing.T, d *testAPI) {
+		w := d.hook(wire.NewWebhook{URL: "http://127.0.0.1:1"})
+		box, err := seal.New(sealingKey)
+		if err != nil {
+			t.Fatal(err)
+		}
+		const reference = "secret:sign"
+		for path, use := range map[string]func() *http.Response{
+			"handlers": func() *http.Response {
+				return d.ask("PUT", "handlers/h", wire.PutHandler{Kind: "http", URL: "http://127.0.0.1:1", Secret: reference}, nil)
+			},
+			"webhooks": func() *http.Response {
+				return d.ask("POST", "webhooks", wire.NewWebhook{URL: "http://127.0.0.1:1", Secret: reference}, nil)
+			},
+			"rotate": func() *http.Response {
+				return d.ask("POST", "webhooks/"+w.ID+"/rotate", wire.RotateWebhook{Secret: reference}, nil)
+			},
+		} {
+			d.ask("PUT", "secrets/sign", wire.PutSecret{Value: webhook.NewSecret()}, nil)
+			used := make(chan *http.Response, 1)
+			err := engine.Of(d.engine).Update(holdfast.InWorkspace(t.Context(), "default"), func(ctx context.Context, tx *store.Tx) error {
+				_, _, err := secrets.Put(ctx, tx, box, secrets.PutArgs{Name: "sign", Value: "cannot-sign", By: "test"}, func() error { return nil })
+				go func() { used <- use() }()
+				if strings.HasSuffix(t.Name(), "postgres") { // on SQLite, transactions follow each other anyway
+					testkit.Eventually(t, "the request waits", func() bool { return waitsForLock(t, d.engine) })
+				}
+				return err
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if r := <-used; r.StatusCode != 400 {
+				t.Errorf("%s: got status %d, want 400", path, r.StatusCode)
+			}
+		}
+	})
+}
+
+// waitsForLock reports whether a transaction waits for a lock of another one.
+func waitsForLock(t *testing.T, e *holdfast.Engine) (waits bool) {
+	err := e.Update(context.WithoutCancel(t.Context()), func(ctx context.Context, tx holdfast.Tx) error {
+		return postgres.Raw(tx).QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' AND application_name <> 'holdfast groups')`).Scan(&waits)
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	return waits
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/reactions"
 	"github.com/holdfast-go/holdfast/internal/seal"
 	"github.com/holdfast-go/holdfast/internal/secretref"
+	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/webhooks"
 	"github.com/holdfast-go/holdfast/webhook"
 	"github.com/holdfast-go/holdfast/wire"
@@ -76,7 +77,7 @@ func (c *call) secretOf(given string) (string, error) {
 		return webhook.NewSecret(), nil
 	}
 	if secretref.IsWhole(given) {
-		return given, c.checkSigner(given)
+		return given, nil
 	}
 	if !strings.HasPrefix(given, "whsec_") {
 		return "", fault.New(fault.Validation, "a webhook secret must begin with whsec_, or be secret:NAME").With("pointer", "/secret")
@@ -114,7 +115,13 @@ func createWebhook(c *call, in *createWebhookIn) (wire.CreatedWebhook, error) {
 	if err != nil {
 		return none, err
 	}
-	w, err := webhooks.Create(c.ctx(), c.doer(), box, webhooks.CreateArgs{Name: b.Name, URL: b.URL, Events: b.Events, Streams: d.Streams, Headers: headers, Secret: secret, By: c.actor()})
+	var w webhooks.Webhook
+	err = c.update(func(ctx context.Context, tx *store.Tx) (err error) {
+		if w, err = webhooks.Create(ctx, tx, box, webhooks.CreateArgs{Name: b.Name, URL: b.URL, Events: b.Events, Streams: d.Streams, Headers: headers, Secret: secret, By: c.actor()}); err != nil {
+			return err
+		}
+		return c.checkSigner(ctx, tx, secret)
+	})
 	if err != nil {
 		return none, err
 	}
@@ -164,7 +171,13 @@ func rotateWebhook(c *call, in *rotateWebhookIn) (wire.CreatedWebhook, error) {
 	if err != nil {
 		return none, err
 	}
-	w, err := webhooks.Rotate(c.ctx(), c.doer(), box, in.ID, secret, in.Body.OverlapMs.Duration(), c.actor())
+	var w webhooks.Webhook
+	err = c.update(func(ctx context.Context, tx *store.Tx) (err error) {
+		if w, err = webhooks.Rotate(ctx, tx, box, in.ID, secret, in.Body.OverlapMs.Duration(), c.actor()); err != nil {
+			return err
+		}
+		return c.checkSigner(ctx, tx, secret)
+	})
 	if err != nil {
 		return none, err
 	}

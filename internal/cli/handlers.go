@@ -52,6 +52,8 @@ func (c *handlersPut) Run(ctx context.Context, to *target) error {
 	in := wire.PutHandler{Kind: c.Kind, URL: c.HandlerAt, Safety: c.Safety, OnUnknown: c.OnUnknown, TimeoutMs: wire.Ms(c.Timeout), Headers: c.Header, Secret: c.Secret}
 	var bad error
 	switch {
+	case signedWith(c.Secret) != nil:
+		bad = signedWith(c.Secret)
 	case in.Kind == "http" && in.URL == "":
 		bad = misuse("--kind http requires a URL: set it with --call")
 	case in.Kind == "worker" && in.URL != "":

@@ -39,9 +39,21 @@ type webhooksCreate struct {
 	Source  string            `setting:"-" enum:",event,history" default:"" placeholder:"SOURCE" help:"Where events come from: user streams (event) or histories (history). Default: derived from the pattern."`
 }
 
-func (c *webhooksCreate) Run(ctx context.Context, d *connection) error {
+func (c *webhooksCreate) Run(ctx context.Context, to *target) error {
+	d, err := to.openUnless(ctx, signedWith(c.Secret))
+	if err != nil {
+		return err
+	}
 	x, err := d.CreateWebhook(ctx, wire.NewWebhook{URL: c.To, Name: c.Name, Events: c.Events, Streams: c.Streams, Source: c.Source, Headers: c.Header, Secret: c.Secret}, c.options(d)...)
 	return d.show(webhookFacts(x), err)
+}
+
+// signedWith refuses the value of a secret in an argument, which other processes and the history of the shell show.
+func signedWith(reference string) error {
+	if reference != "" && !strings.HasPrefix(reference, "secret:") {
+		return misuse("--signed-with must be secret:NAME: store the value with holdfast secrets set NAME")
+	}
+	return nil
 }
 
 func webhookFacts(x wire.CreatedWebhook) *table {

@@ -121,18 +121,28 @@ func Put(ctx context.Context, tx *store.Tx, h Handler) (created bool, err error)
 	if err := secrets.Check(ctx, tx, secretref.NamesIn(h.Headers, h.Secret)); err != nil {
 		return false, err
 	}
+	if h.Kind == "worker" && h.Secret == "" {
+		if all, err := listVerb.Do(ctx, tx, listArgs{name: h.Name, limit: 1}); err != nil {
+			return false, err
+		} else if len(all) > 0 && all[0].SignedWith() != "" { // nothing is signed for a worker, so the reference must not keep the secret in use
+			if _, err := deleteVerb.Do(ctx, tx, h.Name); err != nil {
+				return false, err
+			}
+		}
+	}
 	n, err := putVerb.Do(ctx, tx, h)
 	if err != nil {
 		return false, err
 	}
+	created = n == 1 && was == nil
 	now, err := shown(ctx, tx, h.Name)
 	if err != nil {
 		return false, err
 	}
 	if (h.Secret == "" || secretref.IsWhole(h.Secret)) && reflect.DeepEqual(was, now) { // without a secret, the stored one is kept
-		return n == 1, nil
+		return created, nil
 	}
-	return n == 1, audit.Record(ctx, tx, audit.Action{Name: "handler.put", Subject: "handler/" + h.Name, Before: was, After: now})
+	return created, audit.Record(ctx, tx, audit.Action{Name: "handler.put", Subject: "handler/" + h.Name, Before: was, After: now})
 }
 
 // shown returns a handler as the audit shows it, without its secret, or nil.

@@ -6,6 +6,7 @@
 package secretref
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"maps"
 	"net/textproto"
@@ -83,6 +84,13 @@ func CheckValue(value string) error {
 		return fault.New(fault.Validation, "a secret must be printable ASCII without line breaks, and must not begin or end with a space: encode it, for example with base64").With("pointer", "/value")
 	}
 	return nil
+}
+
+// CanSign reports whether a value can sign calls: whsec_ followed by 24 to 64 bytes in base64.
+func CanSign(value string) bool {
+	text, ok := strings.CutPrefix(value, "whsec_")
+	key, err := base64.StdEncoding.DecodeString(text)
+	return ok && err == nil && len(key) >= 24 && len(key) <= 64
 }
 
 // plain reports whether a text can be the value of a header.

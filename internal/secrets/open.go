@@ -25,7 +25,7 @@ type Opened struct {
 type Signer struct {
 	Stored string
 	Bound  []string
-	Former bool // it only signs in addition: if a secret that it refers to was deleted, it does not
+	Former bool // it only signs in addition: if it cannot be read or cannot sign, it does not
 }
 
 // Open opens the references of a call in the context's workspace. If a secret does not exist or cannot be decrypted, the error is
@@ -34,26 +34,10 @@ func Open(ctx context.Context, d store.Doer, box *seal.Box, headers map[string]s
 	o := opener{ctx: ctx, d: d, box: box, values: make(map[string][]string)}
 	var out Opened
 	for _, s := range signers {
-		name, ok := secretref.Whole(s.Stored)
-		if ok && s.Former {
-			was, err := find(ctx, d, name)
-			if err != nil {
-				return Opened{}, err
-			}
-			if was.Version == 0 {
-				continue
-			}
-		}
-		if ok {
-			out.Signing = append(out.Signing, o.all(name)...)
-			continue
-		}
-		value, err := o.open(s.Stored, s.Bound)
-		if err != nil && o.err == nil {
-			o.err = err
-		}
-		if value != "" {
-			out.Signing = append(out.Signing, value)
+		if s.Former {
+			out.Signing = append(out.Signing, o.former(s)...)
+		} else {
+			out.Signing = append(out.Signing, o.signing(s)...)
 		}
 	}
 	for name, text := range headers {
@@ -81,6 +65,48 @@ type opener struct {
 	err    error               // the first one
 }
 
+// signing returns the values of a signer, the present one first.
+func (o *opener) signing(s Signer) []string {
+	if name, ok := secretref.Whole(s.Stored); ok {
+		all := o.all(name)
+		if len(all) == 0 {
+			return nil
+		}
+		return append(all[:1:1], signers(all[1:])...)
+	}
+	value, err := o.open(s.Stored, s.Bound)
+	if err != nil && o.err == nil {
+		o.err = err
+	}
+	if value == "" {
+		return nil
+	}
+	return []string{value}
+}
+
+// former returns the values of a former signer that can sign, if there are any.
+func (o *opener) former(s Signer) []string {
+	own := opener{ctx: o.ctx, d: o.d, box: o.box, values: make(map[string][]string), err: o.err}
+	all := own.signing(s)
+	switch code := fault.CodeOf(own.err); {
+	case own.err == nil:
+		maps.Copy(o.values, own.values)
+	case code != fault.SecretUnavailable && code != fault.DatabaseDamaged:
+		o.err = own.err
+	}
+	return signers(all)
+}
+
+// signers returns the values that can sign.
+func signers(values []string) (all []string) {
+	for _, v := range values {
+		if secretref.CanSign(v) {
+			all = append(all, v)
+		}
+	}
+	return all
+}
+
 func (o *opener) current(name string) string {
 	if all := o.all(name); len(all) > 0 {
 		return all[0]
@@ -101,8 +127,11 @@ func (o *opener) all(name string) []string {
 		o.err = unavailable("secret %q does not exist: create it with PUT secrets/%s", name, name)
 	}
 	var all []string
-	for _, sealed := range []string{s.sealed, s.former} {
+	for i, sealed := range []string{s.sealed, s.former} {
 		value, err := o.open(sealed, sealContext(store.WorkspaceOf(o.ctx), name))
+		if err != nil && i > 0 { // the former value only signs in addition
+			continue
+		}
 		if err != nil {
 			err = fmt.Errorf("secret %q: %s", name, message(err))
 		}

@@ -87,7 +87,7 @@ type PutArgs struct {
 }
 
 // Put creates a secret in the context's workspace, or replaces its value, and reports whether it was created. During the overlap,
-// the previous value signs too. used is called in between, with the registry locked, and may refuse the value.
+// the previous value signs too. The present value changes nothing. used is called in between, with the registry locked, and may refuse the value.
 func Put(ctx context.Context, tx *store.Tx, box *seal.Box, a PutArgs, used func() error) (s Secret, created bool, err error) {
 	if err := secretref.CheckName(a.Name); err != nil {
 		return s, false, err
@@ -114,6 +114,9 @@ func Put(ctx context.Context, tx *store.Tx, box *seal.Box, a PutArgs, used func(
 	}
 	next := createArgs{a.Name, box.Seal(a.Value, sealContext(store.WorkspaceOf(ctx), a.Name)...), a.By}
 	created = was.Version == 0
+	if present, err := box.Open(was.sealed, sealContext(store.WorkspaceOf(ctx), a.Name)...); !created && err == nil && present == a.Value { // an overlap goes on
+		return was, false, nil
+	}
 	var applied bool
 	if created {
 		applied, err = createVerb.Do(ctx, tx, next)
