@@ -2,36 +2,66 @@ package secretref
 
 import (
 	"bytes"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
-	"net/url"
+	"fmt"
+	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 )
 
 // Redactor removes the values of secrets from what a receiver returns, before it is stored. The zero value removes nothing.
 type Redactor struct{ values []hidden }
 
-type hidden struct{ value, instead string }
+type hidden struct {
+	value, instead string
+	forms          *regexp.Regexp
+}
 
-// Add adds a value, and the name of its secret.
+// Add adds a value, and the name of its secret. If the value is base64, as after Basic, its text is added too.
 func (r *Redactor) Add(name, value string) {
-	instead := "[" + prefix + name + "]"
-	quoted := strconv.Quote(value) // as in messages of Go, and in JSON within JSON
-	encoded, _ := json.Marshal(value)
-	all := []string{value, url.QueryEscape(value), quoted[1 : len(quoted)-1], string(encoded[1 : len(encoded)-1])}
-	slices.Sort(all)
-	for _, form := range slices.Compact(all) {
-		r.values = append(r.values, hidden{form, instead})
+	r.add(name, value)
+	if text, err := base64.StdEncoding.DecodeString(value); err == nil && len(text) >= MinValue && plain(string(text)) {
+		r.add(name, string(text))
 	}
 	slices.SortStableFunc(r.values, func(a, b hidden) int { return len(b.value) - len(a.value) }) // one may contain another
+}
+
+func (r *Redactor) add(name, value string) {
+	var forms strings.Builder
+	for i := range len(value) {
+		forms.WriteString(escaped(value[i]))
+	}
+	for shift := range 3 { // base64 depends on how many bytes precede
+		encoded := base64.RawStdEncoding.EncodeToString([]byte("xx"[:shift] + value))
+		whole := encoded[(shift*8+5)/6 : (shift+len(value))*8/6]
+		forms.WriteString("|" + strings.NewReplacer("+", "[+-]", "/", "[/_]").Replace(whole))
+	}
+	r.values = append(r.values, hidden{value, "[" + prefix + name + "]", regexp.MustCompile(forms.String())})
+}
+
+var entities = map[byte]string{'"': "quot", '&': "amp", '<': "lt", '>': "gt", '\'': "apos"}
+
+// escaped returns a pattern for a character as it is, and as JSON, also within JSON, URLs and HTML escape it.
+func escaped(c byte) string {
+	self := regexp.QuoteMeta(string(c))
+	if strings.ContainsRune("\"\\/'", rune(c)) {
+		self = `\\*` + self
+	}
+	if name, ok := entities[c]; ok {
+		self += "|&" + name + ";"
+	}
+	if c == ' ' {
+		self += `|\+`
+	}
+	return fmt.Sprintf(`(?:%s|\\+u00(?i:%02[2]x)|%%(?:25)*(?i:%02[2]x)|&#0*%[2]d;|&#[xX]0*(?i:%02[2]x);)`, self, c)
 }
 
 // Text returns a text without the values.
 func (r *Redactor) Text(s string) string {
 	for _, h := range r.values {
-		s = strings.ReplaceAll(s, h.value, h.instead)
+		s = h.forms.ReplaceAllLiteralString(s, h.instead)
 	}
 	return s
 }

@@ -1,6 +1,7 @@
 package secretref_test
 
 import (
+	"encoding/base64"
 	"errors"
 	"slices"
 	"strings"
@@ -31,6 +32,7 @@ func TestValuesAreRemoved(t *testing.T) {
 	r.Add("a", `va"l<u>e/1`)
 	r.Add("b", `va"l<u>e/1-and-more`)
 	r.Add("n", "12345678")
+	r.Add("c", "dXNlcjphLXBhc3N3b3Jk")
 	for _, c := range [][2]string{
 		{`{"x": "va\"l<u>e/1"}`, `{"x": "[secret:a]"}`},
 		{`{"x":"va\"l\u003cu\u003ee\/1!"}`, `{"x":"[secret:a]!"}`},
@@ -43,6 +45,15 @@ func TestValuesAreRemoved(t *testing.T) {
 		{`["{\"x\":\"va\\\"l\\u003cu\\u003ee/1\"}"]`, `["{\"x\":\"[secret:a]\"}"]`},
 		{`not JSON va"l<u>e/1`, `not JSON [secret:a]`},
 		{``, ``},
+		{`x va\"l\u003Cu\x3e`, `x va\"l\u003Cu\x3e`},
+		{`not JSON v\u0061\"l\u003Cu\u003ee\/1`, `not JSON [secret:a]`},
+		{`v%61%22l%3cu%3Ee%2f1, va%2522l%253Cu%253Ee%252F1`, `[secret:a], [secret:a]`},
+		{`<b>va&quot;l&lt;u&gt;e&#47;1</b> &#x76;a&#34;l&#x3C;u&gt;e/1`, `<b>[secret:a]</b> [secret:a]`},
+		{`["{\"x\":\"va\\\\\\\"l<u>e\\\\\\/1\"}"]`, `["{\"x\":\"[secret:a]\"}"]`},
+		{base64.StdEncoding.EncodeToString([]byte(`va"l<u>e/1`)), `[secret:a]Q==`},
+		{base64.URLEncoding.EncodeToString([]byte(`xva"l<u>e/1x`)), `eH[secret:a]F4`},
+		{base64.StdEncoding.EncodeToString([]byte(`xxva"l<u>e/1`)), `eHh[secret:a]`},
+		{`user:a-password dXNlcjphLXBhc3N3b3Jk`, `[secret:c] [secret:c]`},
 	} {
 		if got := string(r.Body([]byte(c[0]))); got != c[1] {
 			t.Errorf("%s became %s, want %s", c[0], got, c[1])
