@@ -77,7 +77,6 @@ type retainLoad struct {
 	c       *client.Client
 	stop    func()
 	count   func(context.Context) (map[string]int64, error) // rows by table
-	movable func(context.Context) error                     // lets the clock of the database be moved
 	deletes bool
 
 	sent      atomic.Int64
@@ -190,10 +189,6 @@ func openRetain(ctx context.Context, c config, store string, deletes bool) (*ret
 		drop()
 		return nil, err
 	}
-	if err := l.movable(ctx); err != nil {
-		drop()
-		return nil, err
-	}
 	url, stop, err := listen(ctx, api)
 	if err == nil {
 		l.c, err = client.New(url, client.Options{})
@@ -222,15 +217,17 @@ func (l *retainLoad) database(ctx context.Context, c config, store string) (hold
 	if store == "postgres" {
 		url, drop, err := pgtest.Database(ctx, pgtest.Options{})
 		l.count = func(ctx context.Context) (map[string]int64, error) { return countPostgres(ctx, url) }
-		l.movable = func(ctx context.Context) error {
-			return pgtest.Exec(ctx, url, `UPDATE holdfast.clock SET movable = true`)
+		if err == nil {
+			_, _, err = holdfast.Migrate(ctx, postgres.URL(url), holdfast.Migration{})
+		}
+		if err == nil { // before it is opened: an engine reads this once
+			err = pgtest.Exec(ctx, url, `UPDATE holdfast.clock SET movable = true`)
 		}
 		return postgres.URL(url), drop, err
 	}
 	dir, err := os.MkdirTemp(c.dir, ".bench-")
 	path := filepath.Join(dir, "bench.db")
 	l.count = func(ctx context.Context) (map[string]int64, error) { return countSQLite(ctx, path) }
-	l.movable = func(context.Context) error { return nil }
 	return sqlite.File(path), func() { _ = os.RemoveAll(dir) }, err
 }
 
