@@ -3,8 +3,10 @@ package webhooks_test
 import (
 	"bytes"
 	"context"
+	"encoding/base64"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -37,7 +39,20 @@ func boxOf(keys ...byte) *seal.Box {
 	return b
 }
 
-var plain = webhooks.CreateArgs{URL: "https://example.com/", Secret: "s1", By: "ann"}
+var plain = webhooks.CreateArgs{URL: "https://example.com/", Secret: signer("s1"), By: "ann"}
+
+// signer returns a secret with a name, and named the names of secrets.
+func signer(name string) string {
+	return "whsec_" + base64.StdEncoding.EncodeToString(fmt.Appendf(nil, "%-24s", name))
+}
+
+func named(secrets []string) (names []string) {
+	for _, s := range secrets {
+		raw, _ := base64.StdEncoding.DecodeString(strings.TrimPrefix(s, "whsec_"))
+		names = append(names, strings.TrimSpace(string(raw)))
+	}
+	return names
+}
 
 func create(t *testing.T, hf *holdfast.Engine) webhooks.Webhook {
 	t.Helper()
@@ -54,7 +69,7 @@ func secrets(t *testing.T, hf *holdfast.Engine, id string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return fmt.Sprint(to.Signing)
+	return fmt.Sprint(named(to.Signing))
 }
 
 // TestCrash verifies that a webhook is created, rotated and removed once, wherever a
@@ -90,7 +105,7 @@ func createRotateRemove(ctx context.Context, hf *holdfast.Engine) error {
 	if w, err := webhooks.Get(ctx, engine.Of(hf), made[0].Name); err != nil {
 		return err
 	} else if w.RotatedAt == nil {
-		if w, err = webhooks.Rotate(ctx, engine.Of(hf), box, w.ID, "s2", time.Hour, "bob"); err != nil {
+		if w, err = webhooks.Rotate(ctx, engine.Of(hf), box, w.ID, signer("s2"), time.Hour, "bob"); err != nil {
 			return err
 		} else if w.URL != plain.URL || w.OverlapUntil == nil {
 			return fmt.Errorf("rotation returned webhook %+v", w)
@@ -118,7 +133,7 @@ func checkHistory(ctx context.Context, hf *holdfast.Engine) error {
 		}
 		_, failed := reactions.Get(ctx, engine.Of(hf), webhooks.Reaction(m.Name))
 		to, gone := webhooks.Find(ctx, engine.Of(hf), box, m.Name)
-		got += fmt.Sprintf("%v %v %v; ", failed == nil, gone == nil, to.Signing)
+		got += fmt.Sprintf("%v %v %v; ", failed == nil, gone == nil, named(to.Signing))
 	}
 	if want := "0 created by ann, 1 rotated by bob, true true [s2 s1]; 0 created by ann, 1 removed by cleo, false false []; "; got != want {
 		return fmt.Errorf("got %q, want %q", got, want)
@@ -176,7 +191,7 @@ func TestASecretBelongsToItsWebhook(t *testing.T) {
 			{"s4", time.Minute, 2 * time.Minute, "[s4]"},
 			{"s5", 0, 0, "[s5]"},
 		} {
-			if _, err := webhooks.Rotate(t.Context(), engine.Of(hf), box, w.ID, step.secret, step.overlap, "bob"); err != nil {
+			if _, err := webhooks.Rotate(t.Context(), engine.Of(hf), box, w.ID, signer(step.secret), step.overlap, "bob"); err != nil {
 				t.Fatal(err)
 			}
 			holdfasttest.Advance(t, hf, step.after)
