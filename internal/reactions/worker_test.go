@@ -27,6 +27,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/testkit"
 	"github.com/holdfast-go/holdfast/internal/testlevel"
 	"github.com/holdfast-go/holdfast/postgres"
+	"github.com/holdfast-go/holdfast/sqlite"
 	"github.com/holdfast-go/holdfast/stream"
 )
 
@@ -662,9 +663,11 @@ func TestABodyThatHangsLosesItsStream(t *testing.T) {
 func TestStoppingGivesEverythingBack(t *testing.T) {
 	for _, kind := range []string{"sqlite", "postgres"} {
 		t.Run(kind, func(t *testing.T) { // not in parallel, because goroutines are counted
-			db := "sqlite:" + holdfasttest.SQLite(t)
+			var db holdfast.Database // with connections of its own: those of holdfasttest.At stay open for the next test
 			if kind == "postgres" {
-				db = holdfasttest.PostgreSQL(t)
+				db = postgres.URL(holdfasttest.PostgreSQL(t))
+			} else {
+				db = sqlite.File(holdfasttest.SQLite(t))
 			}
 			before := goleak.IgnoreCurrent()
 			t.Cleanup(func() { goleak.VerifyNone(t, before) })
@@ -673,7 +676,7 @@ func TestStoppingGivesEverythingBack(t *testing.T) {
 			part := func(body func(context.Context, *stream.Delivery) error) holdfast.Part {
 				return stream.React("r", stream.Select{}, body, stream.Options{Lease: 24 * time.Hour})
 			}
-			one := startNode(t, databaseAt(db), holdfast.Config{SweepEvery: time.Hour}, stream.MaxWorkers(4),
+			one := startNode(t, db, holdfast.Config{SweepEvery: time.Hour}, stream.MaxWorkers(4),
 				part(func(ctx context.Context, d *stream.Delivery) error {
 					if d.Version == 0 {
 						return nil
@@ -704,7 +707,7 @@ func TestStoppingGivesEverythingBack(t *testing.T) {
 				}
 			}
 			var y deliveryLog
-			two := startNode(t, databaseAt(db), holdfast.Config{SweepEvery: time.Hour},
+			two := startNode(t, db, holdfast.Config{SweepEvery: time.Hour},
 				part(func(_ context.Context, d *stream.Delivery) error { y.write(d); return nil }))
 			for i := range 12 {
 				waitForPosition(t, two, "r", fmt.Sprintf("s-%02d", i), "is done", handled(1))
