@@ -380,3 +380,31 @@ func TestPruneLeavesTheLastCleanup(t *testing.T) {
 		}
 	})
 }
+
+// TestPruneSkipsALockedBatch verifies that a batch that a transaction has locked does not hold up the deletion of the items of others.
+func TestPruneSkipsALockedBatch(t *testing.T) {
+	e := holdfasttest.OpenOn(t, holdfasttest.At(holdfasttest.PostgreSQL(t))) // on SQLite, there is one writer
+	s, ctx := fixture{t, e}, t.Context()
+	s.wallet(100)
+	for _, id := range []string{"locked", "other"} {
+		_, err := batchengine.Create(ctx, engine.Of(e), batchengine.New{ID: id, Wallet: "w", Handler: "h", Items: work(2, 0), Retention: time.Minute})
+		s.ok(err)
+		_, _, err = batchengine.Cancel(ctx, engine.Of(e), id, "")
+		s.ok(err)
+		holdfasttest.Advance(t, e, time.Second)
+	}
+	holdfasttest.Advance(t, e, time.Hour)
+	var p batchengine.Pruner
+	sweep := func(want int) {
+		t.Helper()
+		if n, _, err := p.Sweep(ctx, engine.Of(e), store.Partition{Workspace: store.DefaultWorkspace}, 100); n != want || err != nil {
+			t.Errorf("deleted %d items, error %v, want %d", n, err, want)
+		}
+	}
+	s.ok(engine.Of(e).Update(ctx, func(inside context.Context, tx *store.Tx) error {
+		_, err := batchengine.Finalize(inside, tx, "locked", nil, "")
+		sweep(2)
+		return err
+	}))
+	sweep(2)
+}

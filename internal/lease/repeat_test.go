@@ -3,6 +3,7 @@ package lease_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -54,6 +55,34 @@ func TestRepeat(t *testing.T) {
 		})
 		if !errors.Is(err, context.Canceled) {
 			t.Errorf("the pause ended with %v, want the context's error", err)
+		}
+	})
+}
+
+// TestPagesAdapt verifies that pages grow while they are fast, shrink while they are slow, and have at least 200 rows and at most 2,000.
+func TestPagesAdapt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var pages lease.Pages
+		sizes := func(took time.Duration, n int) (all []int) {
+			_, err := pages.Repeat(t.Context(), time.Hour, func(ctx context.Context, size int) (int, bool, error) {
+				all = append(all, size)
+				return size, len(all) < n, clock.Wait(ctx, took)
+			})
+			if err != nil {
+				t.Error(err)
+			}
+			return all
+		}
+		for _, c := range []struct {
+			took time.Duration
+			want []int
+		}{
+			{time.Millisecond, []int{200, 400, 800, 1600, 2000, 2000}},
+			{50 * time.Millisecond, []int{2000, 1000, 500, 250, 200, 200}},
+		} {
+			if got := sizes(c.took, len(c.want)); !slices.Equal(got, c.want) {
+				t.Errorf("pages of %s have %v rows, want %v", c.took, got, c.want)
+			}
 		}
 	})
 }
