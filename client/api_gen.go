@@ -980,3 +980,16 @@ func (c *Client) CancelBulk(ctx context.Context, id string, o ...Option) (wire.B
 func (c *Client) Search(ctx context.Context, q, kind string, o ...Option) (wire.Matches, error) {
 	return do[wire.Matches](ctx, c, newRequest(http.MethodGet, nil, "search").set("q", q).set("kind", kind), o)
 }
+
+// ListQuotas lists the quotas of the workspace, and what it uses of them. Each node counts
+// requests and connections of its own: the response has those of the node that responds.
+func (c *Client) ListQuotas(ctx context.Context) iter.Seq2[wire.Quota, error] {
+	return pages(func(p Page) (wire.List[wire.Quota], error) { return c.ListQuotasPage(ctx, p) })
+}
+
+// ListQuotasPage lists a page of the quotas of the workspace, and what it uses of them. Each
+// node counts requests and connections of its own: the response has those of the node that
+// responds.
+func (c *Client) ListQuotasPage(ctx context.Context, p Page, o ...Option) (wire.List[wire.Quota], error) {
+	return do[wire.List[wire.Quota]](ctx, c, list(p, "quotas"), o)
+}

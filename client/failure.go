@@ -104,7 +104,9 @@ func refusal(lost fault.Code, resp *http.Response, body []byte) *failure {
 	if !isJSON(resp.Header, wire.ProblemType) || json.Unmarshal(body, &p) != nil || p.Code == "" {
 		return foreignResponse(lost, resp, body)
 	}
-	return &failure{fault: p.Fault(), temporary: slices.Contains(temporaryCodes, p.Code), after: retryAfter(resp.Header)}
+	after := retryAfter(resp.Header)
+	// A quota that only time frees says when to try again.
+	return &failure{fault: p.Fault(), temporary: slices.Contains(temporaryCodes, p.Code) || p.Code == fault.QuotaExceeded && after > 0, after: after}
 }
 
 func isJSON(h http.Header, want string) bool {

@@ -212,6 +212,7 @@ func calls(ctx context.Context, c *Client) map[string]func() error {
 		"getLive":         func() error { return second(c.GetLive(ctx, "inbox", "c")) },
 		"countEntities":   func() error { return second(c.CountEntities(ctx, "p")) },
 		"listNodes":       func() error { return second(c.ListNodesPage(ctx, page)) },
+		"listQuotas":      func() error { return second(c.ListQuotasPage(ctx, page)) },
 		"listRates":       func() error { return second(c.ListRatesPage(ctx, RateFilter{Minutes: new(int64(10))}, page)) },
 		"claimTasks":      func() error { return second(c.ClaimTasks(ctx, wire.ClaimTasks{}, key)) },
 		"completeTask":    func() error { return second(c.CompleteTask(ctx, "p", wire.CompleteTask{}, key)) },

@@ -75,6 +75,8 @@ const (
 	InsufficientFunds Code = "INSUFFICIENT_FUNDS"
 	// RateLimited is returned by the HTTP API when the rate limit of the API key is exceeded.
 	RateLimited Code = "RATE_LIMITED"
+	// QuotaExceeded is returned by the HTTP API when a workspace has reached one of its quotas. Nothing was written.
+	QuotaExceeded Code = "QUOTA_EXCEEDED"
 	// MutationTimeout is returned when a change of a scope did not get its turn, or was not decided, within its
 	// budget.
 	MutationTimeout Code = "MUTATION_TIMEOUT"
@@ -142,6 +144,7 @@ var statuses = map[Code]int{
 	ActionFailed:         422,
 	InsufficientFunds:    422,
 	RateLimited:          429,
+	QuotaExceeded:        429,
 	Reentrant:            500,
 	Internal:             500,
 }

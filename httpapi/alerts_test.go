@@ -19,6 +19,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/httpapi"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/inbox"
 	"github.com/holdfast-go/holdfast/internal/pgtest"
@@ -213,6 +214,24 @@ func TestAlertsOfWork(t *testing.T) {
 			t.Fatalf("claimed %+v, want the second attempts", again)
 		}
 		d.evaluate(before, true, alerts...)
+	})
+}
+
+// TestAlertsOfQuotas verifies that many requests over a quota fire an alert.
+func TestAlertsOfQuotas(t *testing.T) {
+	testlevel.Long(t)
+	eachTestAPI(t, httpapi.Options{NoKeys: true, Quotas: map[string]httpapi.Quota{"*": {Definitions: 1}}}, func(t *testing.T, d *testAPI) {
+		d.worker("Pay", "idempotent")
+		before := d.metricsPage()
+		refuse := func(n int) {
+			for range n {
+				d.want(d.ask("PUT", "handlers/Print", wire.PutHandler{Kind: "worker", Safety: "idempotent"}, nil), 429, fault.QuotaExceeded)
+			}
+		}
+		refuse(20)
+		d.evaluate(before, false, "HoldfastQuotaReached")
+		refuse(300)
+		d.evaluate(before, true, "HoldfastQuotaReached")
 	})
 }
 

@@ -128,8 +128,11 @@ func presented(r *http.Request) string {
 	return strings.TrimSpace(key)
 }
 
-// limit enforces the rate limit of the key.
+// limit enforces the rate limit of the key, and the quota of requests of its workspace.
 func (c *call) limit() error {
+	if err := c.api.quotas.Request(c.key.Workspace); err != nil {
+		return c.overQuota(err)
+	}
 	wait := c.api.limits.Take(c.actor(), c.key.Rate)
 	if wait <= 0 {
 		return nil

@@ -11,6 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/httpapi/internal/table"
 	"github.com/holdfast-go/holdfast/internal/batchengine"
 	"github.com/holdfast-go/holdfast/internal/events"
+	"github.com/holdfast-go/holdfast/internal/quota"
 	"github.com/holdfast-go/holdfast/internal/remotehandler"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/strictjson"
@@ -19,10 +20,10 @@ import (
 
 func (a *API) batchRoutes() {
 	add(a, route{Method: http.MethodGet, Path: "batches", ID: "listBatches", Tag: "batches", Summary: "List the workspace's batches, in the order of their ids.", Roles: readers, Filter: "BatchFilter", More: searches}, listBatches)
-	add(a, route{Method: http.MethodPost, Path: "batches", ID: "createBatch", Tag: "batches", Summary: "Create a batch of items paid from a wallet.", Roles: operators, Status: http.StatusCreated, Idempotency: table.InTx}, createBatch)
+	add(a, route{Method: http.MethodPost, Path: "batches", ID: "createBatch", Tag: "batches", Summary: "Create a batch of items paid from a wallet.", Roles: operators, Status: http.StatusCreated, Idempotency: table.InTx, Adds: []quota.Kind{quota.Work, quota.Storage}}, createBatch)
 	add(a, route{Method: http.MethodGet, Path: "batches/{id}", ID: "getBatch", Tag: "batches", Summary: "Show a batch.", Roles: readers}, getBatch)
 	add(a, route{Method: http.MethodGet, Path: "batches/{id}/items", ID: "listItems", Tag: "batches", Summary: "List a batch's items.", Roles: readers, Filter: "ItemFilter"}, listItems)
-	add(a, route{Method: http.MethodPost, Path: "batches/{id}/items", ID: "addItems", Tag: "batches", Summary: "Add items to an open batch.", Roles: operators, Idempotency: table.InTx,
+	add(a, route{Method: http.MethodPost, Path: "batches/{id}/items", ID: "addItems", Tag: "batches", Summary: "Add items to an open batch.", Roles: operators, Idempotency: table.InTx, Adds: []quota.Kind{quota.Work, quota.Storage},
 		More: "Items that were added before are not added again."}, addItems)
 	add(a, route{Method: http.MethodPost, Path: "batches/{id}/seal", ID: "sealBatch", Tag: "batches", Summary: "Seal a batch: no more items can be added.", Roles: operators, Idempotency: table.InTx}, sealBatch)
 	add(a, route{Method: http.MethodPost, Path: "batches/{id}/cancel", ID: "cancelBatch", Tag: "batches", Summary: "Cancel a batch. Charges for items that were not accepted are refunded.", Roles: operators, Also: http.StatusAccepted, Idempotency: table.InTx,
@@ -59,6 +60,16 @@ func listBatches(c *call, in *listBatchesIn) (wire.List[wire.Batch], error) {
 }
 
 type createBatchIn struct{ Body wire.NewBatch }
+
+func (in *createBatchIn) units() int64 { return int64(max(len(in.Body.Items), 1)) }
+
+func (in *createBatchIn) repeats(c *call) (bool, error) {
+	if in.Body.ID == nil {
+		return false, nil
+	}
+	_, err := batchengine.Get(c.ctx(), c.api.engine, *in.Body.ID)
+	return exists(err)
+}
 
 func createBatch(c *call, in *createBatchIn) (wire.Batch, error) {
 	b := in.Body
@@ -184,6 +195,8 @@ type addItemsIn struct {
 	ID   string `path:"id"`
 	Body wire.AddItems
 }
+
+func (in *addItemsIn) units() int64 { return int64(max(len(in.Body.Items), 1)) }
 
 func addItems(c *call, in *addItemsIn) (wire.AddedItems, error) {
 	items, err := workOf(in.Body.Items)

@@ -11,12 +11,13 @@ import (
 	"github.com/holdfast-go/holdfast/httpapi/internal/shapes"
 	"github.com/holdfast-go/holdfast/httpapi/internal/table"
 	"github.com/holdfast-go/holdfast/internal/bulk"
+	"github.com/holdfast-go/holdfast/internal/quota"
 	"github.com/holdfast-go/holdfast/wire"
 )
 
 func (a *API) bulkRoutes() {
 	add(a, route{Method: http.MethodPost, Path: "bulk", ID: "startBulk", Tag: "bulk", Summary: "Start a bulk: one action on many runs, positions of reactions or operations, in the background.",
-		Roles: operators, Status: http.StatusAccepted, Also: http.StatusOK, Idempotency: table.InTx,
+		Roles: operators, Status: http.StatusAccepted, Also: http.StatusOK, Idempotency: table.InTx, Adds: []quota.Kind{quota.Work, quota.Storage},
 		More: "Each member is acted on at most once, and is checked as by the same action on one object; those that are refused are listed. With dryRun, nothing is written."}, startBulk)
 	add(a, route{Method: http.MethodGet, Path: "bulk", ID: "listBulks", Tag: "bulk", Summary: "List the workspace's bulks, newest first.", Roles: readers}, listBulks)
 	add(a, route{Method: http.MethodGet, Path: "bulk/{id}", ID: "getBulk", Tag: "bulk", Summary: "Show a bulk and its progress.", Roles: readers}, getBulk)
@@ -26,6 +27,10 @@ func (a *API) bulkRoutes() {
 }
 
 type startBulkIn struct{ Body wire.NewBulk }
+
+func (in *startBulkIn) units() int64 { return int64(max(len(in.Body.IDs), 1)) }
+
+func (in *startBulkIn) repeats(*call) (bool, error) { return in.Body.DryRun, nil }
 
 func startBulk(c *call, in *startBulkIn) (wire.StartedBulk, error) {
 	b := in.Body

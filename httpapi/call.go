@@ -9,6 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast/httpapi/internal/room"
 	"github.com/holdfast-go/holdfast/httpapi/internal/table"
 	"github.com/holdfast-go/holdfast/internal/idempotency"
+	"github.com/holdfast-go/holdfast/internal/quota"
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
@@ -37,6 +38,7 @@ type call struct {
 	steps    map[string]map[string]bool // steps of the lifecycles that a definition names
 	storeAs  any                        // stored instead of the full response, if set
 	etag     string                     // of the response, "" for none
+	taken    []quota.Taken              // of the quotas of the workspace
 	done     bool
 }
 
@@ -66,6 +68,7 @@ func (a *API) serve(w http.ResponseWriter, r *http.Request) {
 	c := &call{api: a, w: w, r: r, share: a.room.Share(w)}
 	defer c.share.End()
 	answer, err := c.answer()
+	c.endQuotas(err == nil)
 	if err != nil {
 		watched := watchOf(r.Context())
 		watched.Refused(err)
@@ -125,10 +128,18 @@ func (c *call) answer() (any, error) {
 	if c.flight, err = c.newFlight(); err != nil {
 		return nil, err
 	}
+	if err := c.admit(); err != nil {
+		return nil, err
+	}
 	switch {
 	case c.flight != nil:
 		return c.serveIdempotent()
 	case c.route.Stream && c.wantsStream():
+		free, err := c.api.quotas.Connect(c.key.Workspace)
+		if err != nil {
+			return nil, c.overQuota(err)
+		}
+		defer free()
 		c.r = c.r.WithContext(store.Gated(c.ctx(), gate{c.share, c.api.reading})) // each of its reads waits for room
 	case c.route.Idempotency == table.Never:
 		return c.read()

@@ -17,6 +17,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/keys"
 	"github.com/holdfast-go/holdfast/internal/lease"
 	"github.com/holdfast-go/holdfast/internal/lifecycleengine"
+	"github.com/holdfast-go/holdfast/internal/quota"
 	"github.com/holdfast-go/holdfast/internal/remote"
 	"github.com/holdfast-go/holdfast/internal/runengine"
 	"github.com/holdfast-go/holdfast/internal/store"
@@ -29,7 +30,7 @@ import (
 func (a *API) claimRoutes() {
 	by := workers
 	add(a, route{Method: http.MethodPost, Path: "lifecycles/{name}/entities/{id}/claims", ID: "claimStep", Tag: "claims", Summary: "Claim a step manually.",
-		Roles: by, Status: http.StatusCreated, Idempotency: table.AsOperation,
+		Roles: by, Status: http.StatusCreated, Idempotency: table.AsOperation, Adds: []quota.Kind{quota.Work, quota.Storage},
 		More: "The caller runs the step's body itself."}, claimStep)
 	add(a, route{Method: http.MethodGet, Path: "claims", ID: "listClaims", Tag: "claims", Summary: "List the workspace's claims.", Roles: readers, Filter: "ClaimFilter"}, listClaims)
 	add(a, route{Method: http.MethodPost, Path: "claims/{token}/renew", ID: "renewClaim", Tag: "claims", Summary: "Renew a claim.", Roles: by, Idempotency: table.UnderLease}, renewClaim)

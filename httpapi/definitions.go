@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/httpapi/internal/shapes"
 	"github.com/holdfast-go/holdfast/httpapi/internal/table"
+	"github.com/holdfast-go/holdfast/internal/quota"
 	"github.com/holdfast-go/holdfast/internal/remotehandler"
 	"github.com/holdfast-go/holdfast/internal/runengine"
 	"github.com/holdfast-go/holdfast/internal/secrets"
@@ -23,7 +24,7 @@ import (
 
 func (a *API) definitionRoutes() {
 	add(a, route{Method: http.MethodPost, Path: "workflow-definitions", ID: "putDefinition", Tag: "runs", Summary: "Store a workflow definition. A dry run only validates it.",
-		Roles: admins, Status: http.StatusCreated, Also: http.StatusOK, Idempotency: table.InTx, Before: lookUpLifecycles,
+		Roles: admins, Status: http.StatusCreated, Also: http.StatusOK, Idempotency: table.InTx, Adds: []quota.Kind{quota.Definitions, quota.Storage}, Before: lookUpLifecycles,
 		More: "The definition is a JSON document. Storing the same definition again changes nothing; a different definition with the same name and version is refused."}, putDefinition)
 	add(a, route{Method: http.MethodGet, Path: "workflow-definitions", ID: "listDefinitions", Tag: "runs", Summary: "List the workspace's workflow definitions.", Roles: readers}, listDefinitions)
 	add(a, route{Method: http.MethodGet, Path: "workflow-definitions/{id}", ID: "getDefinition", Tag: "runs", Summary: "Show a workflow definition.", Roles: readers,
@@ -43,6 +44,15 @@ func definitionOf(k runengine.StoredDefinition) (wire.Definition, error) {
 type defineIn struct {
 	DryRun bool           `query:"dryRun" doc:"Validate the definition without storing it."`
 	Body   table.Document `arg:"definition"`
+}
+
+func (in *defineIn) repeats(c *call) (bool, error) {
+	def, violations := workflow.Parse(in.Body.Text)
+	if in.DryRun || def == nil || len(violations) > 0 {
+		return true, nil
+	}
+	_, err := runengine.Definition(c.ctx(), c.api.engine, def.ID())
+	return exists(err)
 }
 
 func putDefinition(c *call, in *defineIn) (wire.DefinedWorkflow, error) {

@@ -11,6 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/httpapi/internal/table"
 	"github.com/holdfast-go/holdfast/internal/keys"
+	"github.com/holdfast-go/holdfast/internal/quota"
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
@@ -45,6 +46,7 @@ type Route struct {
 	Keyed            bool // it accepts an Idempotency-Key
 	InCommand        bool // with one, it is one command
 	May              func(keys.Role) bool
+	Adds             []quota.Kind
 }
 
 // MeasureAgain makes the next scrape measure the backlog.
@@ -70,7 +72,7 @@ func (a *API) MetricNames() (all []string) {
 func (a *API) Routes() []Route {
 	all := make([]Route, len(a.table))
 	for i, r := range a.table {
-		all[i] = Route{r.Method, r.Path, r.ID, r.Tag, r.Roles != nil, r.Idempotency != table.Never, r.Idempotency == table.InCommand, r.May}
+		all[i] = Route{r.Method, r.Path, r.ID, r.Tag, r.Roles != nil, r.Idempotency != table.Never, r.Idempotency == table.InCommand, r.May, r.Adds}
 	}
 	return all
 }

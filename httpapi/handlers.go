@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/httpapi/internal/table"
 	"github.com/holdfast-go/holdfast/internal/entities"
 	"github.com/holdfast-go/holdfast/internal/lifecycleengine"
+	"github.com/holdfast-go/holdfast/internal/quota"
 	"github.com/holdfast-go/holdfast/internal/reactions"
 	"github.com/holdfast-go/holdfast/internal/remotehandler"
 	"github.com/holdfast-go/holdfast/internal/secretref"
@@ -23,12 +24,12 @@ import (
 
 func (a *API) handlerRoutes() {
 	add(a, route{Method: http.MethodGet, Path: "handlers", ID: "listHandlers", Tag: "handlers", Summary: "List the workspace's handlers.", Roles: readers}, listHandlers)
-	add(a, route{Method: http.MethodPut, Path: "handlers/{name}", ID: "putHandler", Tag: "handlers", Summary: "Declare a handler.", Roles: admins, Also: http.StatusCreated, Idempotency: table.InTx,
+	add(a, route{Method: http.MethodPut, Path: "handlers/{name}", ID: "putHandler", Tag: "handlers", Summary: "Declare a handler.", Roles: admins, Also: http.StatusCreated, Idempotency: table.InTx, Adds: []quota.Kind{quota.Definitions},
 		More: "The secret of a new http handler is returned only once."}, putHandler)
 	add(a, route{Method: http.MethodGet, Path: "handlers/{name}", ID: "getHandler", Tag: "handlers", Summary: "Show a handler.", Roles: readers,
 		More: "The response does not include the secret."}, getHandler)
 	add(a, route{Method: http.MethodDelete, Path: "handlers/{name}", ID: "deleteHandler", Tag: "handlers", Summary: "Delete a handler.", Roles: admins, Idempotency: table.InTx}, deleteHandler)
-	add(a, route{Method: http.MethodPut, Path: "lifecycles/{name}", ID: "putLifecycle", Tag: "lifecycles", Summary: "Publish a lifecycle config. A dry run only validates it.", Roles: admins, Also: http.StatusCreated, Idempotency: table.UnderLease,
+	add(a, route{Method: http.MethodPut, Path: "lifecycles/{name}", ID: "putLifecycle", Tag: "lifecycles", Summary: "Publish a lifecycle config. A dry run only validates it.", Roles: admins, Also: http.StatusCreated, Idempotency: table.UnderLease, Adds: []quota.Kind{quota.Definitions, quota.Storage},
 		More: "The config is a JSON document."}, putLifecycle)
 }
 
@@ -55,6 +56,11 @@ func listHandlers(c *call, in *paged) (wire.List[wire.Handler], error) {
 type putHandlerIn struct {
 	Name string `path:"name"`
 	Body wire.PutHandler
+}
+
+func (in *putHandlerIn) repeats(c *call) (bool, error) {
+	_, err := remotehandler.Get(c.ctx(), c.api.engine, in.Name)
+	return exists(err)
 }
 
 func putHandler(c *call, in *putHandlerIn) (out wire.Handler, err error) {
@@ -198,6 +204,14 @@ type putLifecycleIn struct {
 	Name   string         `path:"name"`
 	DryRun bool           `query:"dryRun" doc:"Validate the config without storing it."`
 	Body   table.Document `arg:"config"`
+}
+
+func (in *putLifecycleIn) repeats(c *call) (bool, error) {
+	if in.DryRun {
+		return true, nil
+	}
+	_, err := lifecycleengine.Named(c.ctx(), c.api.engine, in.Name)
+	return exists(err)
 }
 
 // declare checks that every name is a handler. In development mode it declares an unknown one as a

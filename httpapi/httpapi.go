@@ -46,6 +46,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/lifecycleconfig"
 	"github.com/holdfast-go/holdfast/internal/lifecycleengine"
 	"github.com/holdfast-go/holdfast/internal/live"
+	"github.com/holdfast-go/holdfast/internal/quota"
 	"github.com/holdfast-go/holdfast/internal/reactions"
 	"github.com/holdfast-go/holdfast/internal/remote"
 	"github.com/holdfast-go/holdfast/internal/runengine"
@@ -69,6 +70,9 @@ type Options struct {
 	// Rate is the rate limit for API keys that have no limit of their own, in requests per second.
 	// 0 means unlimited.
 	Rate int
+	// Quotas limits what workspaces may use, by the name of the workspace. "*" is for all workspaces that are not listed, and for what they do not
+	// set. The default is [Quota] without settings for all.
+	Quotas map[string]Quota
 	// OIDC makes the API accept the tokens of an OpenID Connect issuer, beside API keys. The default is none.
 	OIDC *OIDC
 	// AllowFrom lists the networks from which requests are accepted. Others are refused on all paths but /healthz and /readyz. The default is
@@ -137,6 +141,7 @@ type API struct {
 	tokens   *tokens // nil without Options.OIDC
 	signers  claimtoken.Keyring
 	limits   keys.Limits
+	quotas   *quota.Quotas
 	room     *room.Room
 	origins  http.CrossOriginProtection
 	metrics  *observe.Metrics
@@ -152,7 +157,9 @@ type API struct {
 	handler  http.Handler
 	stopping atomic.Bool
 	stop     sync.Once
-	closing  chan struct{} // closed by Stop: ends long polls and event streams
+	closing  chan struct{}   // closed by Stop: ends long polls and event streams
+	life     context.Context // ends with closing
+	end      context.CancelFunc
 
 	refusalLogs *rate.Limiter // of lines about refused tokens and addresses
 }
@@ -167,7 +174,8 @@ func New(o Options) *API {
 	if o.Log == nil {
 		o.Log = slog.Default()
 	}
-	return &API{o: o, log: o.Log, version: o.Version, noKeys: o.NoKeys, declares: o.Declare, limits: keys.Limits{Rate: o.Rate}, policy: egress.Policy{Allow: o.AllowPrivate},
+	life, end := context.WithCancel(context.Background())
+	return &API{o: o, life: life, end: end, log: o.Log, version: o.Version, noKeys: o.NoKeys, declares: o.Declare, limits: keys.Limits{Rate: o.Rate}, policy: egress.Policy{Allow: o.AllowPrivate},
 		tracer: observe.TracerOf(o.Traces, o.Version), closing: make(chan struct{}), refusalLogs: rate.NewLimiter(refusalsLogged, 2*refusalsLogged), claiming: lease.NewSlots(2), reading: lease.NewSlots(4)}
 }
 
@@ -183,6 +191,10 @@ func (a *API) Register(ctx context.Context, hf *holdfast.Engine) error {
 	if o.Rate < 0 {
 		return fault.New(fault.Validation, "Rate must not be negative, got %d: 0 means no limit", o.Rate)
 	}
+	limits, err := o.limits()
+	if err != nil {
+		return err
+	}
 	if err := a.openBox(); err != nil {
 		return err
 	}
@@ -193,6 +205,7 @@ func (a *API) Register(ctx context.Context, hf *holdfast.Engine) error {
 		return err
 	}
 	a.hf, a.engine, a.ring, a.room = hf, e, keys.NewRing(e), room.New(e.SingleWorkspace)
+	a.quotas = quota.New(a.life, e, o.Log, limits)
 	if o.Version != "" {
 		e.SetVersion(o.Version)
 	}
@@ -254,6 +267,7 @@ func (a *API) addRoutes() {
 	a.liveRoutes()
 	a.bulkRoutes()
 	a.findRoutes()
+	a.quotaRoutes()
 }
 
 // ServeHTTP serves one request.
@@ -269,7 +283,7 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // long polls and event streams. Other requests are still served. You may call Stop more than once.
 func (a *API) Stop() {
 	a.stopping.Store(true)
-	a.stop.Do(func() { close(a.closing) })
+	a.stop.Do(func() { close(a.closing); a.end() })
 }
 
 // route dispatches a request by path. [http.ServeMux] is not used because its own responses to a

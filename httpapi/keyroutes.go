@@ -9,12 +9,13 @@ import (
 	"github.com/holdfast-go/holdfast/httpapi/internal/shapes"
 	"github.com/holdfast-go/holdfast/httpapi/internal/table"
 	"github.com/holdfast-go/holdfast/internal/keys"
+	"github.com/holdfast-go/holdfast/internal/quota"
 	"github.com/holdfast-go/holdfast/wire"
 )
 
 func (a *API) keyRoutes() {
 	add(a, route{Method: http.MethodPost, Path: "keys", ID: "createKey", Tag: "keys", Summary: "Create an API key. Its secret is returned only once.",
-		Roles: admins, Status: http.StatusCreated, Idempotency: table.InTx,
+		Roles: admins, Status: http.StatusCreated, Idempotency: table.InTx, Adds: []quota.Kind{quota.Definitions},
 		More: "If the [Key] was used before, the secret is empty."}, createKey)
 	add(a, route{Method: http.MethodGet, Path: "keys", ID: "listKeys", Tag: "keys", Summary: "List the workspace's API keys.", Roles: admins}, listKeys)
 	add(a, route{Method: http.MethodGet, Path: "keys/{id}", ID: "getKey", Tag: "keys", Summary: "Show an API key without its secret.", Roles: admins}, getKey)

@@ -16,6 +16,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/events"
 	"github.com/holdfast-go/holdfast/internal/idempotency"
 	"github.com/holdfast-go/holdfast/internal/lifecycleengine"
+	"github.com/holdfast-go/holdfast/internal/quota"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/strictjson"
 	"github.com/holdfast-go/holdfast/wire"
@@ -34,7 +35,7 @@ func (a *API) lifecycleRoutes() {
 	add(a, route{Method: http.MethodGet, Path: "lifecycles/{name}/diagram", ID: "getLifecycleDiagram", Tag: "lifecycles", Summary: "Show a lifecycle's diagram.", Roles: readers, SVG: true,
 		More: diagramFormats}, getLifecycleDiagram)
 	add(a, route{Method: http.MethodPost, Path: "lifecycles/{name}/entities", ID: "createEntity", Tag: "lifecycles", Summary: "Create an entity.",
-		Roles: operators, Status: http.StatusCreated, Idempotency: table.InCommand,
+		Roles: operators, Status: http.StatusCreated, Idempotency: table.InCommand, Adds: []quota.Kind{quota.Storage},
 		More: "Without an id and without a [Key], each call creates a new entity."}, createEntity)
 	add(a, route{Method: http.MethodGet, Path: "lifecycles/{name}/entities", ID: "listEntities", Tag: "lifecycles", Summary: "List a lifecycle's entities, ordered by id.", Roles: readers, Filter: "EntityFilter", More: searches}, listEntities)
 	add(a, route{Method: http.MethodGet, Path: entity, ID: "getEntity", Tag: "lifecycles", Summary: "Show an entity.", Roles: readers}, getEntity)
@@ -44,7 +45,7 @@ func (a *API) lifecycleRoutes() {
 	add(a, route{Method: http.MethodGet, Path: entity + "/timeline", ID: "readEntityTimeline", Tag: "lifecycles", Summary: "Read an entity's events, refusals, effects and answers, newest first.", Roles: readers,
 		More: "Their order is that of the database: a refusal comes after the event whose version it found."}, readEntityTimeline)
 	add(a, route{Method: http.MethodPost, Path: entity + "/steps/{stepKey}", ID: "fireStep", Tag: "lifecycles", Summary: "Fire a step of an entity.",
-		Roles: operators, Also: http.StatusAccepted, Idempotency: table.AsOperation,
+		Roles: operators, Also: http.StatusAccepted, Idempotency: table.AsOperation, Adds: []quota.Kind{quota.Work, quota.Storage},
 		More: "The outcome may be pending or uncertain: the step then continues in the background, and the same call with the same [Key] later returns its outcome."}, fireStep)
 }
 
@@ -128,6 +129,15 @@ func getLifecycle(c *call, in *lifecycleIn) (w wire.LifecycleDetails, err error)
 type createEntityIn struct {
 	Name string `path:"name"`
 	Body wire.NewEntity
+}
+
+func (in *createEntityIn) repeats(c *call) (bool, error) {
+	l, err := c.lifecycle(in.Name)
+	if err != nil || in.Body.ID == nil {
+		return false, err
+	}
+	_, err = l.Get(c.ctx(), c.api.engine, *in.Body.ID)
+	return exists(err)
 }
 
 func createEntity(c *call, in *createEntityIn) (wire.Entity, error) {

@@ -11,6 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/lifecycleengine"
+	"github.com/holdfast-go/holdfast/internal/quota"
 	"github.com/holdfast-go/holdfast/internal/reactions"
 )
 
@@ -51,6 +52,7 @@ var (
 	readyDesc   = prometheus.NewDesc("holdfast_ready", "1 if /readyz reports ready: the database responds, the janitor runs, and the node is not stopping.", nil, nil)
 	schemaDesc  = prometheus.NewDesc("holdfast_schema", "Number of the newest migration applied to the database.", nil, nil)
 	streamsDesc = prometheus.NewDesc("holdfast_reaction_streams_total", "Streams of reactions, after-effects and webhooks that were claimed, acked, failed, deferred, lost, blocked, unblocked, skipped or reset on this node.", []string{"kind", "what"}, nil)
+	quotaDesc   = prometheus.NewDesc("holdfast_quota_refusals_total", "Requests that this node refused because their workspace had reached a quota.", []string{"quota"}, nil)
 	buildDesc   = prometheus.NewDesc("holdfast_build_info", "Version of the program and name of its database.", []string{"version", "database"}, nil)
 )
 
@@ -60,6 +62,7 @@ func (*statusCollector) Describe(to chan<- *prometheus.Desc) {
 	to <- schemaDesc
 	to <- buildDesc
 	to <- streamsDesc
+	to <- quotaDesc
 }
 
 // Collect implements [prometheus.Collector].
@@ -68,6 +71,9 @@ func (c *statusCollector) Collect(to chan<- prometheus.Metric) {
 	defer cancel()
 	for x, n := range reactions.TalliesOf(c.api.engine).All() {
 		to <- prometheus.MustNewConstMetric(streamsDesc, prometheus.CounterValue, float64(n), x.Kind, x.What)
+	}
+	for _, k := range quota.Kinds() {
+		to <- prometheus.MustNewConstMetric(quotaDesc, prometheus.CounterValue, float64(c.api.quotas.Refused(k)), k.String())
 	}
 	s, err := c.api.ready(ctx)
 	to <- prometheus.MustNewConstMetric(readyDesc, prometheus.GaugeValue, bit(err == nil && !c.api.stopping.Load()))

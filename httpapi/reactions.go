@@ -16,6 +16,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/events"
 	"github.com/holdfast-go/holdfast/internal/feed"
+	"github.com/holdfast-go/holdfast/internal/quota"
 	"github.com/holdfast-go/holdfast/internal/reactions"
 	"github.com/holdfast-go/holdfast/internal/remote"
 	"github.com/holdfast-go/holdfast/internal/store"
@@ -28,7 +29,7 @@ import (
 func (a *API) reactionRoutes() {
 	const byToken = "The lease is identified by its token."
 	add(a, route{Method: http.MethodGet, Path: "reactions", ID: "listReactions", Tag: "reactions", Summary: "List the workspace's reactions and its lifecycles' after-effects.", Roles: readers}, listReactions)
-	add(a, route{Method: http.MethodPut, Path: "reactions/{name}", ID: "putReaction", Tag: "reactions", Summary: "Register a reaction, or change its definition.", Roles: admins, Also: http.StatusCreated, Idempotency: table.UnderLease}, putReaction)
+	add(a, route{Method: http.MethodPut, Path: "reactions/{name}", ID: "putReaction", Tag: "reactions", Summary: "Register a reaction, or change its definition.", Roles: admins, Also: http.StatusCreated, Idempotency: table.UnderLease, Adds: []quota.Kind{quota.Definitions}}, putReaction)
 	add(a, route{Method: http.MethodGet, Path: "reactions/{name}", ID: "getReaction", Tag: "reactions", Summary: "Show a reaction.", Roles: readers}, getReaction)
 	add(a, route{Method: http.MethodDelete, Path: "reactions/{name}", ID: "deleteReaction", Tag: "reactions", Summary: "Delete a reaction.", Roles: admins, Idempotency: table.UnderLease}, deleteReaction)
 	add(a, route{Method: http.MethodGet, Path: "reactions/{name}/streams", ID: "listPositions", Tag: "reactions", Summary: "List a reaction's positions in its streams (* for all reactions).", Roles: readers, Filter: "PositionFilter"}, listPositions)
@@ -93,6 +94,11 @@ func reactionOf(x reactions.Info) wire.Reaction {
 type putReactionIn struct {
 	Name string `path:"name"`
 	Body wire.PutReaction
+}
+
+func (in *putReactionIn) repeats(c *call) (bool, error) {
+	_, err := reactions.Get(c.ctx(), c.api.engine, in.Name)
+	return exists(err)
 }
 
 func putReaction(c *call, in *putReactionIn) (wire.Reaction, error) {

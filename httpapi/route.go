@@ -22,9 +22,28 @@ var (
 // are named Body.
 func add[I, O any](a *API, r route, f func(*call, *I) (O, error)) {
 	r.In, r.Out = table.InputOf(reflect.TypeFor[I]()), reflect.TypeFor[O]()
-	r.Serve = func(c *call) (any, error) {
+	bind := func(c *call) (*I, error) {
 		in := new(I)
-		if err := r.In.Bind(reflect.ValueOf(in).Elem(), table.Request{Request: c.r, Values: c.values, Body: c.body, YAML: c.yaml}); err != nil {
+		return in, r.In.Bind(reflect.ValueOf(in).Elem(), table.Request{Request: c.r, Values: c.values, Body: c.body, YAML: c.yaml})
+	}
+	if _, ok := any(new(I)).(interface{ units() int64 }); ok {
+		r.Units = func(c *call) (int64, error) {
+			in, err := bind(c)
+			return any(in).(interface{ units() int64 }).units(), err
+		}
+	}
+	if _, ok := any(new(I)).(repeater); ok {
+		r.Repeats = func(c *call) (bool, error) {
+			in, err := bind(c)
+			if err != nil {
+				return false, err
+			}
+			return any(in).(repeater).repeats(c)
+		}
+	}
+	r.Serve = func(c *call) (any, error) {
+		in, err := bind(c)
+		if err != nil {
 			return nil, err
 		}
 		out, err := f(c, in)

@@ -10,6 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/httpapi/internal/shapes"
 	"github.com/holdfast-go/holdfast/httpapi/internal/table"
+	"github.com/holdfast-go/holdfast/internal/quota"
 	"github.com/holdfast-go/holdfast/internal/remote"
 	"github.com/holdfast-go/holdfast/internal/runengine"
 	"github.com/holdfast-go/holdfast/internal/store"
@@ -22,7 +23,7 @@ import (
 func (a *API) runRoutes() {
 	const one = "workflow-runs/{id}"
 	add(a, route{Method: http.MethodPost, Path: "workflow-runs", ID: "startRun", Tag: "runs", Summary: "Start a run. If a run was already started with the same key, the response contains that run.",
-		Roles: operators, Status: http.StatusCreated, Also: http.StatusOK, Idempotency: table.InCommand,
+		Roles: operators, Status: http.StatusCreated, Also: http.StatusOK, Idempotency: table.InCommand, Adds: []quota.Kind{quota.Work, quota.Storage},
 		More: "This key is the idempotencyKey in the request body, not the header Idempotency-Key."}, startRun)
 	add(a, route{Method: http.MethodGet, Path: "workflow-runs", ID: "listRuns", Tag: "runs", Summary: "List the workspace's runs, newest first.", Roles: readers, Filter: "RunFilter", More: searches}, listRuns)
 	add(a, route{Method: http.MethodGet, Path: one, ID: "getRun", Tag: "runs", Summary: "Show a run.", Roles: readers}, getRun)
@@ -33,9 +34,9 @@ func (a *API) runRoutes() {
 		More: "Until the run ends, cancelRequested is set."}, cancelRun)
 	add(a, route{Method: http.MethodPost, Path: one + "/pause", ID: "pauseRun", Tag: "runs", Summary: "Pause a run: no further step starts.", Roles: operators, Idempotency: table.InCommand}, commanded(runengine.Pause))
 	add(a, route{Method: http.MethodPost, Path: one + "/resume", ID: "resumeRun", Tag: "runs", Summary: "Resume a paused run.", Roles: operators, Idempotency: table.InCommand}, commanded(runengine.Resume))
-	add(a, route{Method: http.MethodPost, Path: one + "/retry", ID: "retryRun", Tag: "runs", Summary: "Retry a failed run at the step that failed.", Roles: operators, Idempotency: table.InCommand}, commanded(runengine.Retry))
+	add(a, route{Method: http.MethodPost, Path: one + "/retry", ID: "retryRun", Tag: "runs", Summary: "Retry a failed run at the step that failed.", Roles: operators, Idempotency: table.InCommand, Adds: []quota.Kind{quota.Work}}, commanded(runengine.Retry))
 	add(a, route{Method: http.MethodPost, Path: one + "/signals", ID: "signalRun", Tag: "runs", Summary: "Send a signal to a run. The signal is stored until the run reads it.",
-		Roles: operators, Status: http.StatusAccepted, Idempotency: table.InTx,
+		Roles: operators, Status: http.StatusAccepted, Idempotency: table.InTx, Adds: []quota.Kind{quota.Storage},
 		More: "Sending a signal again with the same id has no effect."}, signalRun)
 }
 
@@ -66,6 +67,14 @@ func timeOrNil(t time.Time) *wire.Time {
 }
 
 type startRunIn struct{ Body wire.StartRun }
+
+func (in *startRunIn) repeats(c *call) (bool, error) {
+	if in.Body.IdempotencyKey == nil {
+		return false, nil
+	}
+	found, err := runengine.List(c.ctx(), c.api.engine, runengine.Filter{Key: *in.Body.IdempotencyKey}, "", 1)
+	return len(found) > 0, err
+}
 
 func startRun(c *call, in *startRunIn) (wire.StartedRun, error) {
 	b := in.Body

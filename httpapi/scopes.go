@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/httpapi/internal/shapes"
 	"github.com/holdfast-go/holdfast/httpapi/internal/table"
 	"github.com/holdfast-go/holdfast/internal/clock"
+	"github.com/holdfast-go/holdfast/internal/quota"
 	"github.com/holdfast-go/holdfast/internal/scopestore"
 	"github.com/holdfast-go/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/scope"
@@ -28,24 +29,24 @@ func (a *API) scopeRoutes() {
 		Roles: readers, Filter: "ScopeFilter",
 		More: "A page can be short or empty and still have a next page."}, listScopes)
 	add(a, route{Method: http.MethodPut, Path: one, ID: "putScope", Tag: "scopes", Summary: "Replace a scope's state, or create the scope.",
-		Roles: operators, Idempotency: table.InTx, Update: inScopeQueue, Conditional: true,
+		Roles: operators, Idempotency: table.InTx, Adds: []quota.Kind{quota.Storage}, Update: inScopeQueue, Conditional: true,
 		More: "With If-Match, it replaces exactly the version that you have read."}, putScope)
 	add(a, route{Method: http.MethodGet, Path: one, ID: "getScope", Tag: "scopes", Summary: "Show a scope, or watch it (text/event-stream).",
 		Roles: readers, Stream: true, Conditional: true,
 		More: "The response for a scope that does not exist is NOT_FOUND; a watcher gets version -1."}, getScope)
 	add(a, route{Method: http.MethodPatch, Path: one, ID: "patchScope", Tag: "scopes", Summary: "Merge a document into a scope's state (RFC 7396), or create the scope.",
-		Roles: operators, Idempotency: table.InTx, Update: inScopeQueue, Conditional: true, Merges: true}, patchScope)
+		Roles: operators, Idempotency: table.InTx, Adds: []quota.Kind{quota.Storage}, Update: inScopeQueue, Conditional: true, Merges: true}, patchScope)
 	add(a, route{Method: http.MethodDelete, Path: one, ID: "deleteScope", Tag: "scopes", Summary: "Delete a scope.",
 		Roles: operators, Idempotency: table.InTx, Update: inScopeQueue, Conditional: true,
 		More: "Deleting a scope that does not exist changes nothing."}, deleteScope)
 	add(a, route{Method: http.MethodPost, Path: one + "/inc", ID: "incScope", Tag: "scopes", Summary: "Add to the integer in a field.",
-		Roles: operators, Idempotency: table.InTx, Update: inScopeQueue, Conditional: true,
+		Roles: operators, Idempotency: table.InTx, Adds: []quota.Kind{quota.Storage}, Update: inScopeQueue, Conditional: true,
 		More: "A missing field counts as 0."}, incScope)
 	add(a, route{Method: http.MethodPost, Path: one + "/push", ID: "pushScope", Tag: "scopes", Summary: "Append an item to the list in a field.",
-		Roles: operators, Idempotency: table.InTx, Update: inScopeQueue, Conditional: true,
+		Roles: operators, Idempotency: table.InTx, Adds: []quota.Kind{quota.Storage}, Update: inScopeQueue, Conditional: true,
 		More: "A missing field counts as an empty list."}, pushScope)
 	add(a, route{Method: http.MethodPut, Path: record, ID: "setScopeRecord", Tag: "scopes", Summary: "Set a record in the object in a field, under a key.",
-		Roles: operators, Idempotency: table.InTx, Update: inScopeQueue, Conditional: true,
+		Roles: operators, Idempotency: table.InTx, Adds: []quota.Kind{quota.Storage}, Update: inScopeQueue, Conditional: true,
 		More: "The record may be null."}, setScopeRecord)
 	add(a, route{Method: http.MethodDelete, Path: record, ID: "deleteScopeRecord", Tag: "scopes", Summary: "Delete a record from the object in a field.",
 		Roles: operators, Idempotency: table.InTx, Update: inScopeQueue, Conditional: true,

@@ -9,6 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/httpapi/internal/shapes"
 	"github.com/holdfast-go/holdfast/httpapi/internal/table"
+	"github.com/holdfast-go/holdfast/internal/quota"
 	"github.com/holdfast-go/holdfast/internal/remotehandler"
 	"github.com/holdfast-go/holdfast/internal/runengine"
 	"github.com/holdfast-go/holdfast/internal/secretref"
@@ -21,7 +22,7 @@ import (
 
 func (a *API) secretRoutes() {
 	add(a, route{Method: http.MethodPut, Path: "secrets/{name}", ID: "putSecret", Tag: "secrets", Summary: "Store the value of a named secret.", Roles: admins, Also: http.StatusCreated,
-		Idempotency: table.InTx, Blind: true,
+		Idempotency: table.InTx, Adds: []quota.Kind{quota.Definitions}, Blind: true,
 		More: "Handlers, webhooks and http steps refer to it by its name. No request returns the value."}, putSecret)
 	add(a, route{Method: http.MethodGet, Path: "secrets", ID: "listSecrets", Tag: "secrets", Summary: "List the workspace's secrets, without their values.", Roles: readers}, listSecrets)
 	add(a, route{Method: http.MethodGet, Path: "secrets/{name}", ID: "getSecret", Tag: "secrets", Summary: "Show a secret without its value.", Roles: readers}, getSecret)
@@ -39,6 +40,11 @@ func secretMetaOf(s secrets.Secret) wire.Secret {
 type putSecretIn struct {
 	Name string `path:"name"`
 	Body wire.PutSecret
+}
+
+func (in *putSecretIn) repeats(c *call) (bool, error) {
+	_, err := secrets.Get(c.ctx(), c.api.engine, in.Name)
+	return exists(err)
 }
 
 func putSecret(c *call, in *putSecretIn) (out wire.Secret, err error) {

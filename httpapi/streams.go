@@ -19,6 +19,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/events"
 	"github.com/holdfast-go/holdfast/internal/feed"
 	"github.com/holdfast-go/holdfast/internal/keys"
+	"github.com/holdfast-go/holdfast/internal/quota"
 	"github.com/holdfast-go/holdfast/internal/streamclose"
 	"github.com/holdfast-go/holdfast/internal/subjectkey"
 	"github.com/holdfast-go/holdfast/stream"
@@ -31,7 +32,7 @@ func (a *API) streamRoutes() {
 	add(a, route{Method: http.MethodGet, Path: "streams/{stream}", ID: "getStream", Tag: "streams", Summary: "Show a stream and counts of its events.",
 		Roles: readers}, getStream)
 	add(a, route{Method: http.MethodPost, Path: "streams/{stream}/events", ID: "appendEvents", Tag: "streams", Summary: "Append events to a stream, all or none, at an expected version.",
-		Roles: operators, Status: http.StatusCreated, Idempotency: table.InCommand}, appendEvents)
+		Roles: operators, Status: http.StatusCreated, Idempotency: table.InCommand, Adds: []quota.Kind{quota.Storage}}, appendEvents)
 	add(a, route{Method: http.MethodGet, Path: "streams/{stream}/events", ID: "readStream", Tag: "streams", Summary: "Read a stream, forward or backward.",
 		Roles: readers, Filter: "StreamRange"}, readStream)
 	add(a, route{Method: http.MethodPost, Path: "streams/{stream}/close", ID: "closeStream", Tag: "streams", Summary: "Close a stream at an expected version.",

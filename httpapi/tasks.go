@@ -165,6 +165,12 @@ func (c *call) handedOut(signed string, epoch int64) (id string, err error) {
 func (c *call) await(wait time.Duration, topics []string, poll func() (bool, error)) error {
 	ctx, cancel := context.WithTimeout(c.ctx(), min(max(wait, 0), longestWait))
 	defer cancel()
+	var free func()
+	defer func() {
+		if free != nil {
+			free()
+		}
+	}()
 	c.share.Shrink(2 * len(c.body)) // the body as sent and as parsed
 	for pause := 20 * time.Millisecond; ; pause = min(2*pause, time.Second) {
 		heard, leave := c.api.engine.Hub().Wait(topics...)
@@ -173,7 +179,11 @@ func (c *call) await(wait time.Duration, topics []string, poll func() (bool, err
 		if err == nil {
 			found, err = poll()
 		}
-		if err == nil && !found && ctx.Err() == nil && !c.api.stopping.Load() && !c.share.Wanted() {
+		waits := err == nil && !found && ctx.Err() == nil && !c.api.stopping.Load() && !c.share.Wanted()
+		if waits && free == nil {
+			free, waits, err = c.mayWait()
+		}
+		if waits {
 			c.pause(ctx, heard, pause)
 			leave()
 			continue
@@ -181,6 +191,19 @@ func (c *call) await(wait time.Duration, topics []string, poll func() (bool, err
 		leave()
 		return err
 	}
+}
+
+// mayWait reports whether the request may wait, by the quota of connections. A step that was fired goes on without a request that waits for
+// it. A stream that was closed or truncated is waited for in any case, because the request ends only then.
+func (c *call) mayWait() (free func(), ok bool, err error) {
+	if c.route.Idempotency != table.AsHandOut && c.route.Idempotency != table.AsOperation {
+		return func() {}, true, nil
+	}
+	free, err = c.api.quotas.Connect(c.key.Workspace)
+	if err != nil && c.route.Idempotency == table.AsOperation {
+		return nil, false, nil
+	}
+	return free, err == nil, c.overQuota(err)
 }
 
 // checkEpoch refuses a call without a valid epoch.

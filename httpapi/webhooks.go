@@ -10,6 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast/httpapi/internal/shapes"
 	"github.com/holdfast-go/holdfast/httpapi/internal/table"
 	"github.com/holdfast-go/holdfast/httpapi/internal/webhooksender"
+	"github.com/holdfast-go/holdfast/internal/quota"
 	"github.com/holdfast-go/holdfast/internal/reactions"
 	"github.com/holdfast-go/holdfast/internal/seal"
 	"github.com/holdfast-go/holdfast/internal/secretref"
@@ -39,7 +40,7 @@ func (a *API) serveWebhooks() {
 
 func (a *API) webhookRoutes() {
 	add(a, route{Method: http.MethodPost, Path: "webhooks", ID: "createWebhook", Tag: "webhooks", Summary: "Create a webhook. Its secret is returned only once.",
-		Roles: admins, Status: http.StatusCreated, Idempotency: table.InTx,
+		Roles: admins, Status: http.StatusCreated, Idempotency: table.InTx, Adds: []quota.Kind{quota.Definitions},
 		More: "If the [Key] was used before, the secret is empty."}, createWebhook)
 	add(a, route{Method: http.MethodGet, Path: "webhooks", ID: "listWebhooks", Tag: "webhooks", Summary: "List the workspace's webhooks.", Roles: readers}, listWebhooks)
 	add(a, route{Method: http.MethodGet, Path: "webhooks/{id}", ID: "getWebhook", Tag: "webhooks", Summary: "Show a webhook without its secret.", Roles: readers}, getWebhook)

@@ -14,7 +14,7 @@ func sqlFiles() (store.SQLFiles, error) {
 	all := make(store.SQLFiles)
 	err := all.Add(files, "sql")
 	if err == nil {
-		err = sharedsql.Add(all, strings.NewReplacer("{text}", "::text", "{no_time}", "'epoch'", "{pg}", "pg_catalog."))
+		err = sharedsql.Add(all, strings.NewReplacer("{text}", "::text", "{no_time}", "'epoch'", "{pg}", "pg_catalog.", "{size}", "pg_catalog.pg_column_size"))
 	}
 	return all, err
 }

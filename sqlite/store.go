@@ -97,8 +97,8 @@ func sqlFiles() (store.SQLFiles, error) {
 	err := all.Add(files, "sql")
 	if err == nil {
 		// The shared files are written for PostgreSQL. SQLite needs no cast ({text}) and no pg_catalog. before a function
-		// ({pg}), and stores times as numbers ({no_time}).
-		err = sharedsql.Add(all, strings.NewReplacer("{schema}.", "holdfast_", "{text}", "", "{no_time}", "0", "{pg}", ""))
+		// ({pg}), stores times as numbers ({no_time}), and stores documents uncompressed ({size}).
+		err = sharedsql.Add(all, strings.NewReplacer("{schema}.", "holdfast_", "{text}", "", "{no_time}", "0", "{pg}", "", "{size}", "octet_length"))
 	}
 	return all, err
 }

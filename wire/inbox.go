@@ -116,3 +116,12 @@ type Overview struct {
 	Streams        Tally            `json:"streams" doc:"Streams, by state."`
 	Scopes         Tally            `json:"scopes" doc:"Scopes, by kind."`
 }
+
+// Quota is a limit on what the workspace may use, and what it uses.
+type Quota struct {
+	Name    string `json:"name" doc:"requests (per second), connections (event streams and waiting requests), work (open operations, runs and items), storage (bytes) or definitions (definitions, lifecycles, reactions, handlers, webhooks, secrets and API keys)."`
+	Limit   *int64 `json:"limit" doc:"Null if there is none."`
+	Used    *int64 `json:"used" doc:"Null if it is not counted: of requests, and of storage without a limit."`
+	PerNode bool   `json:"perNode" doc:"Each node has its own count."`
+	Refused int64  `json:"refused" doc:"Requests that the node has refused because of the quota since it started."`
+}

@@ -21,7 +21,7 @@ var (
 	inner = []string{
 		"internal/lease", "internal/meter", "internal/wake", "internal/events",
 		"internal/entities", "internal/scopestore", "internal/reactions", "internal/retention", "internal/feed", "internal/streamclose", "internal/snapshots", "internal/subjectkey",
-		"internal/effects", "internal/refusals", "internal/audit", "internal/lifecycleconfig", "internal/configdoc", "internal/diagram", "internal/workflow", "internal/keys", "internal/idempotency", "internal/claimtoken", "internal/seal", "internal/secretref", "internal/secrets", "internal/webhooks", "internal/remotehandler", "internal/remote", "internal/wallets", "internal/batchengine", "internal/runengine", "internal/transition", "internal/timeline",
+		"internal/effects", "internal/refusals", "internal/audit", "internal/lifecycleconfig", "internal/configdoc", "internal/diagram", "internal/workflow", "internal/keys", "internal/idempotency", "internal/claimtoken", "internal/seal", "internal/secretref", "internal/secrets", "internal/quota", "internal/webhooks", "internal/remotehandler", "internal/remote", "internal/wallets", "internal/batchengine", "internal/runengine", "internal/transition", "internal/timeline",
 		"internal/bulk", "internal/check", "internal/crash", "internal/nodes", "internal/inbox", "internal/live",
 	}
 

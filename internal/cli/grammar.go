@@ -37,7 +37,7 @@ type grammar struct {
 	Init    initCommand    `cmd:"" help:"Write a starter project."`
 	Dev     devCommand     `cmd:"" help:"Run a development server on loopback, without API keys."`
 	Serve   serveCommand   `cmd:"" help:"Run a server that requires API keys."`
-	Migrate migrateCommand `cmd:"" help:"Migrate the database schema to the version that this program uses."`
+	Migrate migrateCommand `cmd:"" help:"Migrate the database schema to this program's version."`
 	Check   checkCommand   `cmd:"" help:"Check the database against Holdfast's invariants."`
 	Bench   benchCommand   `cmd:"" help:"Measure Holdfast's performance on your database."`
 	Lint    lintCommand    `cmd:"" help:"Validate lifecycle configs and workflow definitions."`
@@ -69,6 +69,7 @@ type grammar struct {
 	Overview    overviewCommand    `cmd:"" help:"Count what a workspace has."`
 	Nodes       nodesCommand       `cmd:"" help:"List the nodes that run on the database."`
 	Rates       ratesCommand       `cmd:"" help:"List what each node did in each minute, newest first."`
+	Quotas      quotasCommand      `cmd:"" help:"List the quotas of a workspace, and what it uses of them."`
 	Bulk        bulkCommand        `cmd:"" help:"Act on many runs, streams of reactions or operations in the background: retry-runs, cancel-runs, pause-runs, resume-runs, unblock, skip, release, resolve, withdraw, list, show, members, cancel."`
 	Watch       watchCommand       `cmd:"" help:"Print what changes in a workspace, as it happens."`
 	Maintenance maintenanceCommand `cmd:"" help:"Run the background work of a node now."`
@@ -97,8 +98,9 @@ type serverFlags struct {
 	KeepBatches       *time.Duration `placeholder:"DURATION" help:"Retention of the items of ended batches; 0s keeps them forever. Default: 720h, or 0s for a database that was in use before its first server."`
 	KeepHistory       *time.Duration `placeholder:"DURATION" help:"Minimum retention of histories, at least 1h; 0s keeps them forever. Default: 720h (30 days), or 0s for a database that was in use before its first server."`
 	Artifacts         string         `placeholder:"WHERE" help:"Store for the artifacts of batch items: file:FOLDER, s3://BUCKET/FOLDER?endpoint=URL&region=REGION, or none. Default: a folder next to the database file (SQLite), or none (PostgreSQL)."`
-	ScopeKind         []string       `placeholder:"KIND" sep:"none" help:"Options for scopes of a kind, such as cart:budget=5s,retries=10,ttl=48h: how long a change may take, how many times it is retried, and how long a scope lives after its last change. The value none or never means no limit. Repeat the flag for each kind, or separate kinds with semicolons."`
+	ScopeKind         []string       `placeholder:"KIND" sep:"none" help:"Options for scopes of a kind, such as cart:budget=5s,retries=10,ttl=48h; none means no limit. Repeat the flag for each kind, or separate kinds with semicolons."`
 	EntityTable       []string       `placeholder:"TABLE" sep:"none" mapping:"" help:"Table of yours in which published lifecycles may have their entities, such as orders:table=shop.orders,id=nr,status=state,version=rev,workspace-column=tenant,write=total note. Configs name it as entity_table. Repeat the flag for each table, or separate tables with semicolons."`
+	Quota             []string       `placeholder:"QUOTA" sep:"none" mapping:"" help:"Limits of a workspace, such as shop:requests=500,storage=10GiB; * is for all others. Repeat the flag for each workspace, or separate workspaces with semicolons."`
 	SecretKey         string         `placeholder:"KEY" commas:"" help:"Secret key that encrypts named secrets and the secrets of handlers and webhooks: 32 bytes in base64 or hex. Separate several secret keys with commas: the first one encrypts, and all of them decrypt."`
 	NoDashboard       bool           `help:"Serve neither the dashboard at / nor the documentation at /docs."`
 	AllowPrivate      string         `placeholder:"NETWORKS" commas:"" help:"Private networks that the URLs of handlers and webhooks may reach, separated by commas, such as 10.1.0.0/16."`

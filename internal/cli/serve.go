@@ -198,6 +198,9 @@ func (s server) run(ctx context.Context) error {
 	if s.api.EntityTables, err = entityTables(s.EntityTable); err != nil {
 		return err
 	}
+	if s.api.Quotas, err = quotas(s.Quota); err != nil {
+		return err
+	}
 	trustRoots()
 	traces, err := telemetry.Start(ctx, s.api.Version, s.log)
 	if err != nil {

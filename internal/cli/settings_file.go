@@ -180,10 +180,13 @@ func (f settingsFile) mapping(node *ast.MappingNode) (any, error) {
 	return all, nil
 }
 
-// option converts the value of an option: a string, or a list of strings, which it joins with spaces. In the text of the
+// option converts the value of an option: a number, a string, or a list of strings, which it joins with spaces. In the text of the
 // flag, semicolons separate the objects, commas their options, and spaces the strings of a list; so no string may contain a
 // comma or semicolon, and no string of a list white space.
 func (f settingsFile) option(node ast.Node) (string, error) {
+	if n, ok := node.(*ast.IntegerNode); ok {
+		return n.Token.Value, nil
+	}
 	values := []ast.Node{node}
 	list, isList := node.(*ast.SequenceNode)
 	if isList {
@@ -193,7 +196,7 @@ func (f settingsFile) option(node ast.Node) (string, error) {
 	for _, v := range values {
 		s, ok := v.(*ast.StringNode)
 		if !ok || strings.ContainsAny(s.Value, ",;") || isList && strings.ContainsFunc(s.Value, unicode.IsSpace) {
-			return "", fmt.Errorf("must be a string, or a list of strings, without commas and semicolons, and in a list also without spaces, got %s", describeNode(v))
+			return "", fmt.Errorf("must be a number, a string, or a list of strings, without commas and semicolons, and in a list also without spaces, got %s", describeNode(v))
 		}
 		texts = append(texts, s.Value)
 	}

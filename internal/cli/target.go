@@ -35,7 +35,7 @@ type targetFlags struct {
 	Cert          string   `name:"cert" placeholder:"FILE" help:"Certificate of this client (PEM), for a server with --tls-client-ca."`
 	CertKey       string   `name:"cert-key" placeholder:"FILE" help:"Private key of the certificate (PEM)."`
 	Workspace     string   `placeholder:"NAME" help:"Workspace, unless the API key sets it. Default: default."`
-	ScopeKind     []string `hidden:"" placeholder:"KIND" sep:"none" help:"Options for scopes of a kind, such as cart:budget=5s,retries=10,ttl=48h: how long a change may take, how many times it is retried, and how long a scope lives after its last change. The value none or never means no limit. Repeat the flag for each kind, or separate kinds with semicolons."`
+	ScopeKind     []string `hidden:"" placeholder:"KIND" sep:"none" help:"Options for scopes of a kind, such as cart:budget=5s,retries=10,ttl=48h; none means no limit. Repeat the flag for each kind, or separate kinds with semicolons."`
 	JanitorModule []string `hidden:"" placeholder:"MODULE" sep:"," help:"Modules whose published lifecycles the standard janitor recovers, even if their configs do not set janitor: values of owning_module. Repeat the flag, or separate modules with commas."`
 	EntityTable   []string `hidden:"" placeholder:"TABLE" sep:"none" mapping:"" help:"Table of yours in which published lifecycles may have their entities, such as orders:table=shop.orders,id=nr,status=state,version=rev,workspace-column=tenant,write=total note. Configs name it as entity_table. Repeat the flag for each table, or separate tables with semicolons."`
 	SecretKey     string   `hidden:"" placeholder:"KEY" commas:"" help:"Secret key that encrypts named secrets and the secrets of handlers and webhooks: 32 bytes in base64 or hex. Separate several secret keys with commas: the first one encrypts, and all of them decrypt."`
@@ -167,7 +167,7 @@ func (t *target) local(ctx context.Context) (*connection, error) {
 	if err != nil {
 		return nil, err
 	}
-	api := httpapi.New(httpapi.Options{Log: t.log, NoKeys: true, SecretKeys: keys, EntityTables: tables})
+	api := httpapi.New(httpapi.Options{Log: t.log, NoKeys: true, SecretKeys: keys, EntityTables: tables, Quotas: noQuotas})
 	engine, err := t.engine(ctx, api)
 	if err != nil {
 		return nil, err

@@ -1,6 +1,6 @@
 // Package sharedsql contains the SQL of reads that are the same in both dialects. The files are
 // written for PostgreSQL (docs/sql.md), with tokens where SQLite differs: {schema}., {text},
-// {no_time}, {pg}.
+// {no_time}, {pg}, {size}.
 package sharedsql
 
 import (

@@ -834,6 +834,12 @@ export interface ListPosition {
   next: string | null;
 }
 
+export interface ListQuota {
+  items: (Quota)[];
+  /** Cursor for the next page; null at the end of the list. */
+  next: string | null;
+}
+
 export interface ListRace {
   items: (Race)[];
   /** Cursor for the next page; null at the end of the list. */
@@ -1306,6 +1312,19 @@ export interface PutSecret {
 export interface PutWallet {
   /** Whether the balance may be negative. */
   allowNegative?: boolean;
+}
+
+export interface Quota {
+  /** Null if there is none. */
+  limit: number | null;
+  /** requests (per second), connections (event streams and waiting requests), work (open operations, runs and items), storage (bytes) or definitions (definitions, lifecycles, reactions, handlers, webhooks, secrets and API keys). */
+  name: string;
+  /** Each node has its own count. */
+  perNode: boolean;
+  /** Requests that the node has refused because of the quota since it started. */
+  refused: number;
+  /** Null if it is not counted: of requests, and of storage without a limit. */
+  used: number | null;
 }
 
 export interface Race {
@@ -2832,4 +2851,18 @@ export class Api {
     /** Find only these kinds, separated by commas. */
     kind?: string;
   }): Promise<Matches>;
+  /** List the quotas of the workspace, and what it uses of them. Each node counts requests and connections of its own: the response has those of the node that responds. */
+  listQuotas(options?: CallOptions & {
+    /** Maximum number of elements. A page also ends after 8 MiB, so check next to find out whether there may be more elements. */
+    limit?: number;
+    /** Position to continue from: the value of next in the previous page. */
+    cursor?: string;
+  }): AsyncGenerator<Quota, void, undefined>;
+  /** One page: List the quotas of the workspace, and what it uses of them. Each node counts requests and connections of its own: the response has those of the node that responds. */
+  listQuotasPage(options?: CallOptions & {
+    /** Maximum number of elements. A page also ends after 8 MiB, so check next to find out whether there may be more elements. */
+    limit?: number;
+    /** Position to continue from: the value of next in the previous page. */
+    cursor?: string;
+  }): Promise<ListQuota>;
 }

@@ -701,4 +701,12 @@ export class Api {
   search(options) {
     return this.send({ method: "GET", path: ["search"], query: ["q", "kind"], repeat: "read" }, options);
   }
+
+  listQuotas(options) {
+    return this.pages((page) => this.listQuotasPage({ ...options, ...page }));
+  }
+
+  listQuotasPage(options) {
+    return this.send({ method: "GET", path: ["quotas"], query: ["limit", "cursor"], repeat: "read" }, options);
+  }
 }

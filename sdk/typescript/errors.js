@@ -17,7 +17,9 @@ export class HoldfastError extends Error {
   /** Returns the error of a problem document (RFC 9457). */
   static of(problem, retryAfterMs) {
     const { type, title, status, code, detail, ...data } = problem;
-    return new HoldfastError(code, detail ?? title ?? "", { status, data, retryAfterMs });
+    const error = new HoldfastError(code, detail ?? title ?? "", { status, data, retryAfterMs });
+    if (code === "QUOTA_EXCEEDED") error.retryable = retryAfterMs > 0; // a quota that only time frees says when to try again
+    return error;
   }
 }
 

@@ -832,6 +832,12 @@ export interface ListPosition {
   next: string | null;
 }
 
+export interface ListQuota {
+  items: (Quota)[];
+  /** Cursor for the next page; null at the end of the list. */
+  next: string | null;
+}
+
 export interface ListRace {
   items: (Race)[];
   /** Cursor for the next page; null at the end of the list. */
@@ -1304,6 +1310,19 @@ export interface PutSecret {
 export interface PutWallet {
   /** Whether the balance may be negative. */
   allowNegative?: boolean;
+}
+
+export interface Quota {
+  /** Null if there is none. */
+  limit: number | null;
+  /** requests (per second), connections (event streams and waiting requests), work (open operations, runs and items), storage (bytes) or definitions (definitions, lifecycles, reactions, handlers, webhooks, secrets and API keys). */
+  name: string;
+  /** Each node has its own count. */
+  perNode: boolean;
+  /** Requests that the node has refused because of the quota since it started. */
+  refused: number;
+  /** Null if it is not counted: of requests, and of storage without a limit. */
+  used: number | null;
 }
 
 export interface Race {

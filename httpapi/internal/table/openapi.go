@@ -107,7 +107,7 @@ var (
 	tooLarge       = problem{http.StatusRequestEntityTooLarge, "PayloadTooLarge", "The body is too large: PAYLOAD_TOO_LARGE."}
 	mediaType      = problem{http.StatusUnsupportedMediaType, "UnsupportedMediaType", "The body has an unsupported media type or encoding: UNSUPPORTED_MEDIA_TYPE."}
 	unprocessable  = problem{http.StatusUnprocessableEntity, "Unprocessable", "The document breaks rules, or the idempotency key was used for a different request. The code says which."}
-	tooMany        = problem{http.StatusTooManyRequests, "TooManyRequests", "The API key exceeds its rate: RATE_LIMITED. Retry after Retry-After seconds."}
+	tooMany        = problem{http.StatusTooManyRequests, "TooManyRequests", "The API key exceeds its rate: RATE_LIMITED, or the workspace has reached a quota: QUOTA_EXCEEDED. Retry after Retry-After seconds, if the header is set."}
 	anyOtherStatus = problem{0, "Error", "Any other error."}
 	problems       = []problem{badRequest, unauthorized, forbidden, notFound, conflict, precondition, tooLarge, mediaType, unprocessable, tooMany, anyOtherStatus}
 )

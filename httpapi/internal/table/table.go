@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/keys"
+	"github.com/holdfast-go/holdfast/internal/quota"
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
@@ -35,6 +36,9 @@ type Route[C any] struct {
 	SVG              bool // it can respond with an SVG image
 	Conditional      bool // its resource has an ETag, for If-Match and If-None-Match
 	Merges           bool // its body is a merge patch
+	// Adds are the quotas of the workspace that a request uses up. A request that ends work or frees room has none, so that no quota can keep
+	// a workspace from getting below it.
+	Adds []quota.Kind
 	// Before runs before the transaction of a request with an idempotency key. It is for reads
 	// that use their own connection, such as those of the lifecycles in a definition; nil does nothing.
 	Before func(C)
@@ -43,6 +47,10 @@ type Route[C any] struct {
 	In     *Input
 	Out    reflect.Type
 	Serve  func(C) (any, error)
+	// Units returns how much a request adds to a quota other than storage; nil means 1. Repeats reports whether a request
+	// adds nothing, because it repeats or replaces something; nil means that it always adds.
+	Units   func(C) (int64, error)
+	Repeats func(C) (bool, error)
 
 	parts []string
 }

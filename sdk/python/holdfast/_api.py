@@ -713,3 +713,11 @@ class Api:
     def search(self, *, q: str | None = None, kind: str | None = None) -> t.Matches:
         """Find objects by the beginning of their ids, keys or names. The search is case-sensitive. It returns up to 10 objects of each kind, exact matches first. A kind can be given, or several separated by commas. Requests are found by their whole idempotency key, and by admins only."""
         return self._send("GET", ["search"], query={"q": q, "kind": kind}, repeat="read")
+
+    def list_quotas(self, *, limit: int | None = None, cursor: str | None = None) -> Iterator[t.Quota]:
+        """List the quotas of the workspace, and what it uses of them. Each node counts requests and connections of its own: the response has those of the node that responds."""
+        return self._pages(lambda at: self.list_quotas_page(limit=limit, cursor=at), cursor)
+
+    def list_quotas_page(self, *, limit: int | None = None, cursor: str | None = None) -> t.ListQuota:
+        """One page: List the quotas of the workspace, and what it uses of them. Each node counts requests and connections of its own: the response has those of the node that responds."""
+        return self._send("GET", ["quotas"], query={"limit": limit, "cursor": cursor}, repeat="read")

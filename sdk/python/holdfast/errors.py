@@ -42,7 +42,10 @@ class HoldfastError(Exception):
         """Returns the error of a problem document (RFC 9457)."""
         own = ("type", "title", "status", "code", "detail")
         data = {name: value for name, value in problem.items() if name not in own}
-        return cls(problem["code"], problem.get("detail", ""), status=problem.get("status", 0), data=data, retry_after=retry_after)
+        error = cls(problem["code"], problem.get("detail", ""), status=problem.get("status", 0), data=data, retry_after=retry_after)
+        if error.code == "QUOTA_EXCEEDED":  # a quota that only time frees says when to try again
+            error.retryable = retry_after > 0
+        return error
 
 
 def invalid(detail: str) -> HoldfastError:

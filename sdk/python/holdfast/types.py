@@ -888,6 +888,12 @@ class ListPosition(TypedDict):
     next: Union[str, None]
 
 
+class ListQuota(TypedDict):
+    items: List[Quota]
+    # Cursor for the next page; null at the end of the list.
+    next: Union[str, None]
+
+
 class ListRace(TypedDict):
     items: List[Race]
     # Cursor for the next page; null at the end of the list.
@@ -1393,6 +1399,19 @@ class PutSecret(_PutSecret, total=False):
 class PutWallet(TypedDict, total=False):
     # Whether the balance may be negative.
     allowNegative: bool
+
+
+class Quota(TypedDict):
+    # Null if there is none.
+    limit: Union[int, None]
+    # requests (per second), connections (event streams and waiting requests), work (open operations, runs and items), storage (bytes) or definitions (definitions, lifecycles, reactions, handlers, webhooks, secrets and API keys).
+    name: str
+    # Each node has its own count.
+    perNode: bool
+    # Requests that the node has refused because of the quota since it started.
+    refused: int
+    # Null if it is not counted: of requests, and of storage without a limit.
+    used: Union[int, None]
 
 
 class _Race(TypedDict):
