@@ -5,12 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"regexp"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/holdfast-go/holdfast/fault"
+	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
@@ -173,7 +177,7 @@ func (s *adapter) migrateOnce(ctx context.Context, o store.Options, known []stor
 // apply takes the lock that lets many nodes start at once, reads the applied migrations again, and
 // applies the pending ones. The first node migrates; the others wait and find nothing to do.
 func (s *adapter) apply(ctx context.Context, tx pgx.Tx, o store.Options, known []store.Migration) (done store.Migrated, err error) {
-	if _, err := tx.Exec(ctx, ownPath+"; SET LOCAL lock_timeout = '120s'; SET LOCAL statement_timeout = 0"); err != nil {
+	if _, err := tx.Exec(ctx, ownPath+"; SET LOCAL statement_timeout = 0; "+setLockTimeout(lockTimeout)); err != nil {
 		return done, err
 	}
 	if _, err := tx.Exec(ctx, "SELECT pg_catalog.pg_advisory_xact_lock($1)", lockKey(s.schema)); err != nil {
@@ -196,8 +200,8 @@ func (s *adapter) apply(ctx context.Context, tx pgx.Tx, o store.Options, known [
 			return done, err
 		}
 	}
-	if len(have) > 0 && (len(pending) > 0 || o.Restored) {
-		if err := s.lockAll(ctx, tx); err != nil {
+	if len(have) > 0 {
+		if err := s.lockTables(ctx, tx, named(pending), o.Restored); err != nil {
 			return done, err
 		}
 	}
@@ -233,20 +237,74 @@ func (s *adapter) grant(ctx context.Context, tx pgx.Tx, role string) error {
 	return nil
 }
 
-// lockAll locks every table before the first one is changed. Nodes are working meanwhile, and use
-// several tables in a transaction: a migration that locked tables one by one could lose its work in
-// a deadlock. It begins with tables that nodes poll (wake/list_due.sql).
-func (s *adapter) lockAll(ctx context.Context, tx pgx.Tx) error {
-	var all *string
-	err := tx.QueryRow(ctx, `SELECT pg_catalog.string_agg(pg_catalog.format('%I.%I', n.nspname, c.relname), ', '
-		       ORDER BY pg_catalog.array_position('{follow,entity,step,batch,item,request,token}'::text[], c.relname::text), c.relname)
-		  FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
-		 WHERE n.nspname = $1 AND c.relkind IN ('r', 'p') AND NOT c.relispartition AND c.relname <> 'migration'`, s.schema).Scan(&all)
-	if err != nil || all == nil {
-		return err
+// lockTimeout limits how long a migration waits for the locks of tables, and lockSoon how long it waits for one while it holds others,
+// which nodes then wait for. It waits longer the longer it has tried.
+const (
+	lockTimeout = 2 * time.Minute
+	lockSoon    = 50 * time.Millisecond
+)
+
+var (
+	functionBody = regexp.MustCompile(`(?s)\$\$.*?\$\$`)
+	tableName    = regexp.MustCompile(`\{schema\}\.(\w+)`)
+)
+
+// named returns the tables that migrations name, without those in functions, whose definition locks no table.
+func named(migrations []store.Migration) (tables []string) {
+	for _, m := range migrations {
+		for _, found := range tableName.FindAllStringSubmatch(functionBody.ReplaceAllString(m.SQL, ""), -1) {
+			tables = append(tables, found[1])
+		}
 	}
-	_, err = tx.Exec(ctx, "LOCK TABLE "+*all)
+	return tables
+}
+
+// lockTables locks the tables that exist, or all tables, before the first one is changed. Nodes are working meanwhile, and their
+// transactions use tables in several orders: one of them may wait for a table that is locked here, and hold the next one. So only the
+// first table is waited for. If another one is not free soon, all are released, and that one becomes the first. The first order
+// begins with tables that nodes poll (wake/list_due.sql).
+func (s *adapter) lockTables(ctx context.Context, tx pgx.Tx, some []string, every bool) error {
+	var all []string
+	err := tx.QueryRow(ctx, `SELECT coalesce(pg_catalog.array_agg(pg_catalog.format('%I.%I', n.nspname, c.relname)
+		       ORDER BY pg_catalog.array_position('{follow,entity,step,batch,item,request,token}'::text[], c.relname::text), c.relname), '{}')
+		  FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+		 WHERE n.nspname = $1 AND c.relkind IN ('r', 'p') AND NOT c.relispartition AND c.relname <> 'migration'
+		   AND ($3 OR c.relname = ANY ($2::text[]))`, s.schema, some, every).Scan(&all)
+	for begun := clock.Now(); err == nil; {
+		var locked int
+		if locked, err = s.lockInOrder(ctx, tx, all, lockSoon+clock.Since(begun)/20); err == nil {
+			break
+		}
+		pg, ok := errors.AsType[*pgconn.PgError](err)
+		if ok && (pg.Code == "55P03" || pg.Code == "40P01") && locked > 0 && clock.Since(begun) < lockTimeout { // not available, deadlock
+			busy := all[locked]
+			all, err = slices.Insert(slices.Delete(all, locked, locked+1), 0, busy), nil
+		}
+	}
 	return err
+}
+
+func setLockTimeout(d time.Duration) string {
+	return fmt.Sprintf("SET LOCAL lock_timeout = %d", d.Milliseconds())
+}
+
+// lockInOrder locks the tables, and returns how many it has locked. It waits only soon for each after the first. If it fails, it has
+// released them.
+func (s *adapter) lockInOrder(ctx context.Context, tx pgx.Tx, all []string, soon time.Duration) (locked int, err error) {
+	err = pgx.BeginFunc(ctx, tx, func(tx pgx.Tx) error {
+		for i, name := range all {
+			timeout := lockTimeout
+			if i > 0 {
+				timeout = soon
+			}
+			if err := s.exec(ctx, tx, setLockTimeout(timeout)+"; LOCK TABLE "+name); err != nil {
+				return err
+			}
+			locked++
+		}
+		return s.exec(ctx, tx, setLockTimeout(lockTimeout))
+	})
+	return locked, err
 }
 
 func (s *adapter) applyAll(ctx context.Context, tx pgx.Tx, fresh bool, pending []store.Migration) error {

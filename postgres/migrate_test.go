@@ -334,6 +334,29 @@ func TestAMigrationTakesItsLocksFirst(t *testing.T) {
 	}
 }
 
+// TestAMigrationHoldsNoLockWhileItWaits verifies that a migration that waits for a table in use has released the tables that it had
+// locked: the transaction that uses the table can use them too, and ends.
+func TestAMigrationHoldsNoLockWhileItWaits(t *testing.T) {
+	t.Parallel()
+	url := fresh(t)
+	openEngine(t, postgres.URL(url)).Close()
+	node, watcher := connect(t, url), connect(t, url)
+	execute(t, node, `BEGIN`, `SELECT FROM holdfast.ledger`)
+	next := postgres.URL(url, later(t, "-- min_reader: 14\nALTER TABLE {schema}.ledger ADD COLUMN later text;\nALTER TABLE {schema}.follow ADD COLUMN later text;"))
+	done := make(chan error, 1)
+	go func() {
+		_, err := store.DatabaseOf(next).Migrate(t.Context(), options)
+		done <- err
+	}()
+	const locks = `SELECT coalesce(string_agg(c.relname || ' ' || l.granted, ' '), '') FROM pg_locks l JOIN pg_class c ON c.oid = l.relation
+		WHERE l.mode = 'AccessExclusiveLock' AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())`
+	testkit.Eventually(t, "the migration waits for the ledger only", func() bool { return query[string](t, watcher, locks) == "ledger false" })
+	execute(t, node, `SELECT FROM holdfast.follow, holdfast.entity`, `COMMIT`)
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
 // TestThePrintedScriptMakesWhatMigrateMakes verifies that the printed script creates exactly the
 // database that Migrate creates, grants included.
 func TestThePrintedScriptMakesWhatMigrateMakes(t *testing.T) {
