@@ -92,43 +92,47 @@ func chaos(t *testing.T, binary, db string, servers int) {
 	r := newRig(t, binary, db, servers, "500ms")
 	begun := time.Now()
 	l := r.declare()
-	r.startWorkers(4, r.workerKey())
-	working, stop := context.WithCancel(t.Context())
-	defer stop()
-	var beside sync.WaitGroup
-	beside.Go(func() { l.approve(working) })
-	beside.Go(func() { l.operator(working, r.world) })
+	r.startWorkers(4, r.workerKey(), os.Args[0])
+	leave := l.attend(t.Context(), r.world)
+	defer leave()
 
 	failing, enough := context.WithCancel(t.Context())
 	var faults map[string]int
 	var schedule sync.WaitGroup
 	schedule.Go(func() { faults = r.faults(failing, testlevel.Seed()) })
-	l.run(t.Context(), testlevel.Seed(), int64(*operations))
+	l.run(t.Context(), testlevel.Seed(), func() bool { return l.submitted.Load() >= int64(*operations) })
 	submitted := time.Since(begun)
 	enough()
 	schedule.Wait()
 
-	bounded, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
-	defer cancel()
-	left := l.settle(bounded, r.world)
-	if err := r.restart(bounded); err != nil { // restarted workers report the calls that they made before a kill
-		t.Error(err)
-	}
-	left = append(left, l.settle(bounded, r.world)...)
-	stop()
-	beside.Wait()
-	for _, x := range left {
-		l.rows[x.capability].stuck++
-		t.Errorf("stuck: %s: %s", x.capability, x.what)
-	}
-	if err := (&judge{l, r.world}).all(t.Context()); err != nil {
-		t.Error(err)
-	}
-	checked := r.holdfast("check")
-	for _, what := range l.defects {
-		t.Error(what)
-	}
+	checked := r.conclude(l, leave)
 	t.Logf("%s, %d servers, %d workers, seed %d: operations %s, all %s\nfaults: %v; repeated external calls that were absorbed by their keys: %d\n%s\nholdfast check: %s\nagain: make chaos SEED=%d",
 		strings.SplitN(r.db, ":", 2)[0], servers, len(r.workers), testlevel.Seed(), submitted.Round(time.Second), time.Since(begun).Round(time.Second),
 		faults, r.world.repeated, l.table(), checked, testlevel.Seed())
+}
+
+// conclude waits until all work is done, then ends what attends to the load, and compares the outcomes of the operations with the
+// final state. It returns the output of "holdfast check".
+func (r *rig) conclude(l *load, leave func()) string {
+	r.t.Helper()
+	bounded, cancel := context.WithTimeout(r.t.Context(), 5*time.Minute)
+	defer cancel()
+	left := l.settle(bounded, r.world)
+	if err := r.restart(bounded); err != nil { // restarted workers report the calls that they made before a kill
+		r.t.Error(err)
+	}
+	left = append(left, l.settle(bounded, r.world)...)
+	leave()
+	for _, x := range left {
+		l.rows[x.capability].stuck++
+		r.t.Errorf("stuck: %s: %s", x.capability, x.what)
+	}
+	if err := (&judge{l, r.world}).all(r.t.Context()); err != nil {
+		r.t.Error(err)
+	}
+	checked := r.holdfast("check")
+	for _, what := range l.defects {
+		r.t.Error(what)
+	}
+	return checked
 }

@@ -144,15 +144,37 @@ func submit[T any](ctx context.Context, l *load, capability string, f call[T], o
 	return out, known, err
 }
 
-// run submits n operations, in a mix derived from the seed.
-func (l *load) run(ctx context.Context, seed uint64, n int64) {
+// attend approves what is asked, and resolves uncertain operations, until leave is called or ctx ends.
+func (l *load) attend(ctx context.Context, w *world) (leave func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	var all sync.WaitGroup
+	all.Go(func() { l.approve(ctx) })
+	all.Go(func() { l.operator(ctx, w) })
+	return func() {
+		cancel()
+		all.Wait()
+	}
+}
+
+// acknowledged returns the number of acknowledged operations.
+func (b *opLog) acknowledged() (n int) {
+	b.note(func() {
+		for _, x := range b.rows {
+			n += x.acked
+		}
+	})
+	return n
+}
+
+// run submits operations until there are enough, in a mix derived from the seed.
+func (l *load) run(ctx context.Context, seed uint64, enough func() bool) {
 	mix := []func(context.Context, *rand.Rand){l.append, l.append, l.append, l.append, l.change, l.change, l.change, l.order, l.order, l.order, l.desk,
 		l.chase, l.chase, l.batch, l.credit}
 	var callers sync.WaitGroup
 	for i := range 12 {
 		callers.Go(func() {
 			r := rand.New(rand.NewPCG(seed, uint64(i)))
-			for l.submitted.Load() < n && ctx.Err() == nil {
+			for !enough() && ctx.Err() == nil {
 				mix[r.IntN(len(mix))](ctx, r)
 			}
 		})

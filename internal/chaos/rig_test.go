@@ -3,6 +3,7 @@ package chaos
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -61,10 +62,11 @@ type rig struct {
 }
 
 // build builds the holdfast command.
-func build(t *testing.T) string {
+func build(t *testing.T, flags ...string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "holdfast")
-	if out, err := exec.Command("go", "build", "-o", path, "github.com/holdfast-go/holdfast/cmd/holdfast").CombinedOutput(); err != nil {
+	args := append([]string{"build", "-o", path}, flags...)
+	if out, err := exec.Command("go", append(args, "github.com/holdfast-go/holdfast/cmd/holdfast")...).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	return path
@@ -94,11 +96,11 @@ func newRig(t *testing.T, binary, db string, servers int, janitor string, flags 
 	return r
 }
 
-// startWorkers starts workers with the API key of a worker.
-func (r *rig) startWorkers(n int, key string) {
+// startWorkers starts workers with the API key of a worker, each with the next of the programs.
+func (r *rig) startWorkers(n int, key string, programs ...string) {
 	r.t.Helper()
 	for i := range n {
-		spec := workerSpec{Name: fmt.Sprint("worker-", i), World: r.worldServer.URL, Servers: r.urls, Key: key, Ledger: filepath.Join(r.dir, fmt.Sprint("ledger-", i))}
+		spec := workerSpec{program: programs[i%len(programs)], Name: fmt.Sprint("worker-", i), World: r.worldServer.URL, Servers: r.urls, Key: key, Ledger: filepath.Join(r.dir, fmt.Sprint("ledger-", i))}
 		p := &process{name: spec.Name, begin: func(p *process) (*exec.Cmd, error) {
 			spec.Start = fmt.Sprintf("%s/%d", p.name, p.starts)
 			return r.work(spec)
@@ -149,7 +151,7 @@ const specVar = "HOLDFAST_CHAOS_WORKER"
 
 func (r *rig) worker(spec workerSpec) (*exec.Cmd, error) {
 	text, err := json.Marshal(spec)
-	cmd := exec.Command(os.Args[0])
+	cmd := exec.Command(cmp.Or(spec.program, os.Args[0]))
 	cmd.Env = append(os.Environ(), specVar+"="+string(text))
 	cmd.Stderr = r.log
 	return cmd, err

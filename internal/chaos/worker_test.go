@@ -39,8 +39,9 @@ var policies = map[string]wire.PutHandler{
 	"Receipt":    {Safety: "idempotent"},
 }
 
-// workerSpec is the configuration of a worker process.
+// workerSpec is the configuration of a worker process. Workers of earlier revisions read it too.
 type workerSpec struct {
+	program     string // "" means this one
 	Name, Start string // its name, and the name of this start
 	Ledger      string
 	World       string

@@ -136,6 +136,24 @@ func (w *world) delivered(d delivery) int {
 	return w.deliveries[d]
 }
 
+// effects returns the number of charges and deliveries.
+func (w *world) effects() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.calls) + len(w.deliveries)
+}
+
+func (w *world) calledBy(worker string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, c := range w.calls {
+		if c.Worker == worker {
+			return true
+		}
+	}
+	return false
+}
+
 func (w *world) hasRecovered(worker string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
