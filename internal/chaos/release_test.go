@@ -149,14 +149,13 @@ func buildRelease(t *testing.T, revision string) *program {
 	}
 	defer os.RemoveAll(made)
 	const script = `mkdir source && git -C "$1" archive "$2" | tar -x -C source && cd source
-export GOFLAGS="$GOFLAGS -buildvcs=false" GOWORK=off
-go build -o .. ./cmd/holdfast && go test -c -o ../worker ./internal/chaos && cd .. && rm -r source`
+go build -buildvcs=false -o .. ./cmd/holdfast && go test -c -buildvcs=false -o ../worker ./internal/chaos && cd .. && rm -r source`
 	repository, err := filepath.Abs(root)
 	if err != nil {
 		t.Fatal(err)
 	}
 	cmd := exec.Command("sh", "-euc", script, "sh", repository, commit)
-	cmd.Dir = made
+	cmd.Dir, cmd.Env = made, append(os.Environ(), "GOWORK=off")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("build of %s: %v: %s", revision, err, out)
 	}
