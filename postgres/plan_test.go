@@ -121,6 +121,8 @@ var planned = []struct{ name, args string }{
 	{"overview.count_streams", `0, 'w', 100`},
 	{"overview.count_scopes", `0, 'w', 100`},
 	{"overview.count_statuses", `0, 'w', 'u', 100`},
+	{"quotas.count_work", `0, 'few', 100`}, // it counts all open work of a workspace
+	{"quotas.count_definitions", `0, 'w', 100`},
 	{"nodes.report", `0, '', 'n', 'i', 'v', 1000, '{}', 1, 0, 0, 0, 0, 0, 0, 5, NULL`},
 	{"nodes.remove", `0, '', 'n', 'i'`},
 	{"nodes.prune", `0, '', 604800000, 100`},
@@ -400,8 +402,8 @@ var many = []string{
 	 SELECT 0, 'w', 'k' || n, '', 'done', 1, clock_timestamp(), clock_timestamp() + CASE WHEN n <= 50 THEN -1 ELSE 1 END * interval '1 hour' FROM generate_series(1, 20000) n`,
 	`INSERT INTO holdfast.token SELECT 0, 'w', 'k' || n, 'l', 'e1', 'o', 1, '', clock_timestamp() + CASE WHEN n <= 50 THEN -1 ELSE 1 END * interval '1 hour'
 	   FROM generate_series(1, 20000) n`,
-	`INSERT INTO holdfast.api_key (id, workspace, name, role, requesters, hash, rate, version, created_by, created_at)
-	 SELECT 'k' || n, 'w', 'n', 'admin', '[]', 'h', 0, 0, 'a', clock_timestamp() FROM generate_series(1, 20000) n`,
+	`INSERT INTO holdfast.api_key (id, workspace, name, role, requesters, hash, rate, version, created_by, created_at, restrictions)
+	 SELECT 'k' || n, 'w', 'n', 'admin', '[]', 'h', 0, 0, 'a', clock_timestamp(), '{}' FROM generate_series(1, 20000) n`,
 	`INSERT INTO holdfast.session SELECT 0, 'w', 'k' || n / 100, 'i' || n, 'h', clock_timestamp(), clock_timestamp() + CASE WHEN n <= 50 THEN -1 ELSE 1 END * interval '1 hour'
 	   FROM generate_series(1, 20000) n`,
 	`INSERT INTO holdfast.late_call SELECT 0, 'w', 'op' || n, 'x', 0, 1, 'done', gen_random_uuid(), '', '1', '', clock_timestamp() FROM generate_series(1, 20000) n`,
