@@ -228,9 +228,9 @@ func TestAlertsOfQuotas(t *testing.T) {
 				d.want(d.ask("PUT", "handlers/Print", wire.PutHandler{Kind: "worker", Safety: "idempotent"}, nil), 429, fault.QuotaExceeded)
 			}
 		}
-		refuse(20)
+		refuse(5)
 		d.evaluate(before, false, "HoldfastQuotaReached")
-		refuse(300)
+		refuse(10)
 		d.evaluate(before, true, "HoldfastQuotaReached")
 	})
 }
