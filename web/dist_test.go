@@ -56,7 +56,7 @@ func build(t *testing.T) map[string][]byte {
 		short := filepath.Base(name)
 		links = append(links, "{"+short[:strings.LastIndex(short, "-")]+filepath.Ext(name)+"}", "/"+name)
 	}
-	for _, name := range []string{"index.html", "docs.html"} {
+	for _, name := range []string{"index.html", "page.html", "docs.html"} {
 		page, err := os.ReadFile("src/" + name)
 		if err != nil {
 			t.Fatal(err)

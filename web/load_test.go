@@ -164,33 +164,3 @@ func TestManyEvents(t *testing.T) {
 		}
 	})
 }
-
-// TestThePageIsUsableAtOnce verifies that the first visit of a browser, which has nothing in its cache, takes at most a
-// quarter of a second of CPU time until the inbox shows its entries, and so a second at a quarter of the speed.
-func TestThePageIsUsableAtOnce(t *testing.T) {
-	testlevel.Long(t)
-	eachDemo(t, func(t *testing.T, w *world) {
-		first, ok := browser.Open(t) // starts the browser
-		if !ok {
-			return
-		}
-		first.Navigate(w.url)
-		first.Wait(blocked, time.Minute)
-		first.Navigate("about:blank") // a page that follows the demo would be drawn meanwhile
-		p, _ := browser.Open(t)
-		_, busy := p.Busy(func() {
-			p.Navigate(w.url)
-			p.Wait(blocked, time.Minute)
-		})
-		p.Navigate("about:blank")
-		p, _ = browser.Open(t)
-		p.ThrottleCPU(4)
-		begin := time.Now()
-		p.Navigate(w.url)
-		p.Wait(blocked, time.Minute)
-		t.Logf("usable after %v of CPU time; at a quarter of the speed after %v", busy, time.Since(begin))
-		if busy > 250*time.Millisecond {
-			t.Errorf("the page was usable after %v of CPU time, want at most 250 ms", busy)
-		}
-	})
-}

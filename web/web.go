@@ -118,8 +118,12 @@ func serve(w http.ResponseWriter, r *http.Request) {
 		http.NotFound(w, r)
 		return
 	}
-	if !ok {
-		f = all["/index.html"]
+	switch {
+	case ok:
+	case r.URL.Path == "/" && !r.URL.Query().Has("kind"):
+		f = all["/index.html"] // asks for what the inbox shows
+	default:
+		f = all["/page.html"] // asks for the code of the other pages
 	}
 	f.send(w, r, http.StatusOK)
 }

@@ -118,11 +118,17 @@ func (p *Page) call(method string, args params, into any) {
 // Navigate loads the URL and waits until it has loaded, with its images and scripts.
 func (p *Page) Navigate(url string) {
 	p.t.Helper()
+	p.Start(url)
+	p.Wait(`document.readyState === "complete"`, callLimit)
+}
+
+// Start begins to load the URL, and does not wait for more than the begin of the response.
+func (p *Page) Start(url string) {
+	p.t.Helper()
 	var got struct{ ErrorText string }
 	if p.call("Page.navigate", params{"url": url}, &got); got.ErrorText != "" {
 		p.t.Fatalf("navigate to %s: %s", url, got.ErrorText)
 	}
-	p.Wait(`document.readyState === "complete"`, callLimit)
 }
 
 // exception is what JavaScript has thrown.

@@ -6,10 +6,9 @@ import "./pages/streams.css";
 import "./pages/work.css";
 import { useEffect } from "preact/hooks";
 import { Component, type ComponentChildren, type ComponentType, render } from "preact";
-import type { Session } from "./api.gen";
 import { loadSession, Refused, session } from "./core/api";
 import { readEarly } from "./core/data";
-import { segments } from "./core/router";
+import { params, segments } from "./core/router";
 import { signal } from "@preact/signals";
 import { Empty, Failure, Loading } from "./ui/basic";
 import { Dialogs } from "./ui/dialog";
@@ -18,7 +17,7 @@ import { Inbox, inboxPath, useInboxCount } from "./pages/inbox";
 import { Login } from "./pages/login";
 
 const failed = signal<Refused | null>(null);
-const load = () => { failed.value = null; return loadSession(begin).catch(e => (failed.value = e)); };
+const load = () => { failed.value = null; return loadSession(begin()).catch(e => (failed.value = e)); };
 
 /** The pages but the inbox, or the error of reading them. */
 const others = signal<Record<string, ComponentType> | Error | null>(null);
@@ -31,11 +30,18 @@ function readOthers() {
 
 const moment = () => new Promise(r => setTimeout(r, 300));
 
-/** begin reads what the inbox shows, if that is the first page, but does not wait long for it. */
-async function begin(s: Session): Promise<void> {
-  if (segments.value[0]) return;
-  const inbox = readEarly(inboxPath(""), { headers: { "X-Holdfast-Workspace": s.workspace } });
-  await Promise.race([moment(), inbox.catch(() => undefined)]); // if it failed, the page reads it again, and shows the error
+/** Whether the first page is the whole inbox. The server then sends index.html, which asks for it, else page.html, which asks for the other pages. */
+const inboxFirst = !segments.value[0] && !params.value.has("kind");
+
+/**
+ * begin reads what the first page shows, and returns a function that waits for it, but not long. The request does not wait
+ * for the session: index.html sends both before this code is here. So it names no workspace. If another tab has logged in
+ * to another one between the two, the request for the counts is refused, and the session is read again.
+ */
+function begin(): () => Promise<unknown> {
+  if (!inboxFirst) return async () => undefined;
+  const inbox = readEarly(inboxPath(""), { headers: { "X-Holdfast-Workspace": "" } }).catch(() => undefined); // if it failed, the page reads it again, and shows the error
+  return () => Promise.race([moment(), inbox]);
 }
 
 function App() {
@@ -70,6 +76,6 @@ function Other({ name }: { name: string }) {
   return Found ? <Found /> : <Empty title="This page does not exist">Choose one on the left, or press ⌘K.</Empty>;
 }
 
-if (segments.value[0]) readOthers();
+if (!inboxFirst) readOthers();
 // What the first page needs is usually here before a frame with nothing in it would be.
 void Promise.race([moment(), load()]).then(() => render(<App />, document.body));

@@ -118,12 +118,12 @@ export function curl(method: string, path: string, body?: unknown, headers: Reco
 }
 
 /** loadSession asks who the caller is. first is done before the session is shown. */
-export async function loadSession(first?: (s: Session) => Promise<unknown>): Promise<void> {
+export async function loadSession(first?: () => Promise<unknown>): Promise<void> {
   try {
     const before = Date.now();
     const s = await call<Session>("/session", { headers: { "X-Holdfast-Workspace": "" } });
     if (s.now) skew.value = Date.parse(s.now) - (before + Date.now()) / 2;
-    await first?.(s);
+    await first?.();
     session.value = s;
   } catch (e) {
     if ((e as Refused).status !== 401) throw e;

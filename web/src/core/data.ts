@@ -23,10 +23,15 @@ export interface Follow {
   when?: (m: Watched) => boolean;
 }
 
-const early = new Map<string, unknown>();
+/** Reads that began before the page that shows them: with the value, once it is here. */
+const early = new Map<string, { sent: Promise<unknown>; value?: unknown }>();
 
-/** readEarly reads what the first page shows before it is drawn, so that it is drawn once. useGet takes the value. */
-export const readEarly = (path: string, o: Options) => get(path, o).then(v => void early.set(path, v));
+/** readEarly reads what the first page shows before it is drawn, so that it is drawn once. useGet takes the value, or waits for it. */
+export function readEarly(path: string, o: Options): Promise<unknown> {
+  const r: { sent: Promise<unknown>; value?: unknown } = { sent: get(path, o) };
+  early.set(path, r);
+  return r.sent.then(v => (r.value = v), e => { early.delete(path); throw e; });
+}
 
 /**
  * useGet reads a path, and reads it again when what it follows changes, but at most once a second. A path that is null
@@ -34,29 +39,31 @@ export const readEarly = (path: string, o: Options) => get(path, o).then(v => vo
  */
 export function useGet<T>(path: string | null, follow: Follow = {}): Read<T> {
   const read = useMemo(() => {
-    const known = path !== null ? early.get(path) as T | undefined : undefined;
+    const known = path !== null ? early.get(path)?.value as T | undefined : undefined;
     const value = signal<T | undefined>(known), error = signal<Refused | undefined>(undefined), loading = signal(false), at = signal(known === undefined ? 0 : Date.now());
     let abort: AbortController | undefined, again = false, timer = 0, last = 0;
     const r = {
       value, error, loading, at, path: known === undefined ? null : path,
       open(path: string | null) {
-        if (path !== null && early.delete(path) && path === r.path) return;
+        const first = path !== null ? early.get(path) : undefined;
+        if (path !== null) early.delete(path);
+        if (first && path === r.path) return;
         abort?.abort();
         clearTimeout(timer);
         timer = 0; again = false;
         if (path !== r.path) batch(() => { value.value = undefined; error.value = undefined; });
         r.path = path;
         loading.value = false;
-        if (path !== null) void r.load();
+        if (path !== null) void r.load(first?.sent as Promise<T> | undefined);
       },
-      async load() {
+      async load(sent?: Promise<T>) {
         if (r.path === null) return;
         if (loading.peek()) { again = true; return; }
         const mine = (abort = new AbortController());
         loading.value = true;
         last = Date.now();
         try {
-          const v = await get<T>(r.path, { signal: mine.signal });
+          const v = await (sent ?? get<T>(r.path, { signal: mine.signal }));
           if (mine.signal.aborted) return;
           batch(() => { value.value = v; error.value = undefined; at.value = Date.now(); });
         } catch (e) {
