@@ -150,7 +150,7 @@ func (w *world) firstRequests(t *testing.T) (paths []string) {
 	return paths
 }
 
-// barrier answers the needed requests, each once, when all of them have arrived, and others when done is closed.
+// barrier answers the needed requests, each once, when all of them have arrived. Others get nothing, and end when done is closed.
 type barrier struct {
 	next       http.Handler
 	open, done chan struct{}
@@ -176,6 +176,9 @@ func (b *barrier) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		select {
 		case <-wait:
 		case <-b.done:
+		}
+		if wait == b.done {
+			return // also for the stream, which would not end with the test
 		}
 	}
 	b.next.ServeHTTP(w, r)
