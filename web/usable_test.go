@@ -12,7 +12,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-go/holdfast/client"
 	"github.com/holdfast-go/holdfast/internal/browser"
+	"github.com/holdfast-go/holdfast/internal/testkit"
 	"github.com/holdfast-go/holdfast/internal/testlevel"
 	"github.com/holdfast-go/holdfast/web"
 )
@@ -106,7 +108,15 @@ func TestTheInboxTakesTwoRoundTrips(t *testing.T) {
 		b := &barrier{needed: needed, open: make(chan struct{}), done: make(chan struct{}), next: http.HandlerFunc(w.serve)}
 		srv := httptest.NewServer(b)
 		t.Cleanup(srv.Close)
-		t.Cleanup(sync.OnceFunc(func() { close(b.done) }))
+		t.Cleanup(func() { close(b.done) })
+		testkit.Eventually(t, "blocked stream", func() bool { // the inbox is read once: the live stream gets no response
+			for i, err := range w.ListInbox(t.Context(), client.InboxFilter{}) {
+				if err == nil && i.Kind == "blockedStream" {
+					return true
+				}
+			}
+			return false
+		})
 		p.Start(srv.URL)
 		defer func() {
 			b.mu.Lock()
@@ -115,7 +125,7 @@ func TestTheInboxTakesTwoRoundTrips(t *testing.T) {
 				t.Logf("of the requests of the HTML, %q have not arrived; requests that the inbox must not wait for: %q", b.needed, b.others)
 			}
 		}()
-		p.Wait(blocked, 10*time.Second)
+		p.Wait(blocked, 30*time.Second)
 	})
 }
 
