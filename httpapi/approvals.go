@@ -18,7 +18,7 @@ func (a *API) approvalRoutes() {
 		More: searches}, listApprovals)
 	add(a, route{Method: http.MethodGet, Path: "approvals/{id}", ID: "getApproval", Tag: "approvals", Summary: "Show an approval.", Roles: readers}, getApproval)
 	add(a, route{Method: http.MethodPost, Path: "approvals/{id}/decide", ID: "decideApproval", Tag: "approvals", Summary: "Decide an approval. Only the first decision counts.",
-		Roles: operators, Idempotency: table.InTx,
+		Roles: operators, Idempotency: table.InTx, Frees: true,
 		More: "Later decisions are refused."}, decideApproval)
 }
 

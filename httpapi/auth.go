@@ -130,12 +130,9 @@ func presented(r *http.Request) string {
 
 // limit enforces the rate limit of the key, and the quota of requests of its workspace.
 func (c *call) limit() error {
-	if err := c.api.quotas.Request(c.key.Workspace); err != nil {
-		return c.overQuota(err)
-	}
 	wait := c.api.limits.Take(c.actor(), c.key.Rate)
 	if wait <= 0 {
-		return nil
+		return c.overQuota(c.api.quotas.Request(c.key.Workspace))
 	}
 	seconds := int(math.Ceil(wait.Seconds()))
 	return fault.New(fault.RateLimited, "the rate limit of the %s is exceeded: try again in %d s", c.credential(), seconds).With("retryAfter", seconds)

@@ -26,9 +26,9 @@ func (a *API) batchRoutes() {
 	add(a, route{Method: http.MethodPost, Path: "batches/{id}/items", ID: "addItems", Tag: "batches", Summary: "Add items to an open batch.", Roles: operators, Idempotency: table.InTx, Adds: []quota.Kind{quota.Work, quota.Storage},
 		More: "Items that were added before are not added again."}, addItems)
 	add(a, route{Method: http.MethodPost, Path: "batches/{id}/seal", ID: "sealBatch", Tag: "batches", Summary: "Seal a batch: no more items can be added.", Roles: operators, Idempotency: table.InTx}, sealBatch)
-	add(a, route{Method: http.MethodPost, Path: "batches/{id}/cancel", ID: "cancelBatch", Tag: "batches", Summary: "Cancel a batch. Charges for items that were not accepted are refunded.", Roles: operators, Also: http.StatusAccepted, Idempotency: table.InTx,
+	add(a, route{Method: http.MethodPost, Path: "batches/{id}/cancel", ID: "cancelBatch", Tag: "batches", Summary: "Cancel a batch. Charges for items that were not accepted are refunded.", Roles: operators, Also: http.StatusAccepted, Idempotency: table.InTx, Frees: true,
 		More: "The result is CANCELLED, or ACCEPTED while items in flight are torn down."}, cancelBatch)
-	add(a, route{Method: http.MethodPost, Path: "batches/{id}/finalize", ID: "acceptItems", Tag: "batches", Summary: "Accept items of a batch that have succeeded.", Roles: operators, Idempotency: table.InTx,
+	add(a, route{Method: http.MethodPost, Path: "batches/{id}/finalize", ID: "acceptItems", Tag: "batches", Summary: "Accept items of a batch that have succeeded.", Roles: operators, Idempotency: table.InTx, Frees: true,
 		More: "Without a list of items, the call accepts all succeeded items."}, acceptItems)
 	add(a, route{Method: http.MethodGet, Path: "batches/{id}/events", ID: "readBatchHistory", Tag: "batches", Summary: "Read a batch's events, or follow them until the batch ends.", Roles: readers, Stream: true}, readBatchHistory)
 }
@@ -61,7 +61,7 @@ func listBatches(c *call, in *listBatchesIn) (wire.List[wire.Batch], error) {
 
 type createBatchIn struct{ Body wire.NewBatch }
 
-func (in *createBatchIn) units() int64 { return int64(max(len(in.Body.Items), 1)) }
+func (in *createBatchIn) units(*call) (int64, error) { return int64(max(len(in.Body.Items), 1)), nil }
 
 func (in *createBatchIn) repeats(c *call) (bool, error) {
 	if in.Body.ID == nil {
@@ -196,7 +196,7 @@ type addItemsIn struct {
 	Body wire.AddItems
 }
 
-func (in *addItemsIn) units() int64 { return int64(max(len(in.Body.Items), 1)) }
+func (in *addItemsIn) units(*call) (int64, error) { return int64(max(len(in.Body.Items), 1)), nil }
 
 func addItems(c *call, in *addItemsIn) (wire.AddedItems, error) {
 	items, err := workOf(in.Body.Items)

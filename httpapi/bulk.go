@@ -22,15 +22,24 @@ func (a *API) bulkRoutes() {
 	add(a, route{Method: http.MethodGet, Path: "bulk", ID: "listBulks", Tag: "bulk", Summary: "List the workspace's bulks, newest first.", Roles: readers}, listBulks)
 	add(a, route{Method: http.MethodGet, Path: "bulk/{id}", ID: "getBulk", Tag: "bulk", Summary: "Show a bulk and its progress.", Roles: readers}, getBulk)
 	add(a, route{Method: http.MethodGet, Path: "bulk/{id}/members", ID: "listBulkMembers", Tag: "bulk", Summary: "List a bulk's members and the result of the action on each.", Roles: readers, Filter: "BulkMemberFilter"}, listBulkMembers)
-	add(a, route{Method: http.MethodPost, Path: "bulk/{id}/cancel", ID: "cancelBulk", Tag: "bulk", Summary: "Cancel a bulk: no further member is acted on.", Roles: operators, Also: http.StatusAccepted, Idempotency: table.InTx,
+	add(a, route{Method: http.MethodPost, Path: "bulk/{id}/cancel", ID: "cancelBulk", Tag: "bulk", Summary: "Cancel a bulk: no further member is acted on.", Roles: operators, Also: http.StatusAccepted, Idempotency: table.InTx, Frees: true,
 		More: "What was done is not undone."}, cancelBulk)
 }
 
 type startBulkIn struct{ Body wire.NewBulk }
 
-func (in *startBulkIn) units() int64 { return int64(max(len(in.Body.IDs), 1)) }
-
-func (in *startBulkIn) repeats(*call) (bool, error) { return in.Body.DryRun, nil }
+// units counts the runs that become open again. All other actions end work, or let work that is open go on.
+func (in *startBulkIn) units(c *call) (int64, error) {
+	b := in.Body
+	if b.DryRun || b.Action != "run.retry" {
+		return 0, nil
+	}
+	if b.Filter == nil {
+		return int64(len(b.IDs)), nil
+	}
+	members, _, err := bulk.Preview(c.ctx(), c.api.engine, bulk.Order{Action: b.Action, Filter: filterOf(b.Filter)})
+	return int64(len(members)), err
+}
 
 func startBulk(c *call, in *startBulkIn) (wire.StartedBulk, error) {
 	b := in.Body

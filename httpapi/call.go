@@ -67,8 +67,11 @@ func (c *call) mayActAs(requester string) error {
 func (a *API) serve(w http.ResponseWriter, r *http.Request) {
 	c := &call{api: a, w: w, r: r, share: a.room.Share(w)}
 	defer c.share.End()
+	written := false
+	defer func() { c.endQuotas(written) }() // also after a panic
 	answer, err := c.answer()
-	c.endQuotas(err == nil)
+	written = err == nil
+	c.endQuotas(written) // before the client learns of it
 	if err != nil {
 		watched := watchOf(r.Context())
 		watched.Refused(err)
@@ -104,15 +107,15 @@ func (c *call) answer() (any, error) {
 		return nil, err
 	}
 	watched.InWorkspace(c.key.Workspace)
+	if err := c.limit(); err != nil {
+		return nil, err
+	}
 	if watched.notFound != nil {
 		return nil, watched.notFound
 	}
 	c.route, c.values, c.share.Workspace = watched.target, watched.values, c.key.Workspace
 	if !c.route.May(c.key.Role) {
 		return nil, fault.New(fault.Forbidden, "the role %q of the %s does not permit this request: use one with another role", c.key.Role, c.credential())
-	}
-	if err := c.limit(); err != nil {
-		return nil, err
 	}
 	if err := c.mayRead(c.stream()); err != nil {
 		return nil, err

@@ -28,7 +28,7 @@ func (a *API) handlerRoutes() {
 		More: "The secret of a new http handler is returned only once."}, putHandler)
 	add(a, route{Method: http.MethodGet, Path: "handlers/{name}", ID: "getHandler", Tag: "handlers", Summary: "Show a handler.", Roles: readers,
 		More: "The response does not include the secret."}, getHandler)
-	add(a, route{Method: http.MethodDelete, Path: "handlers/{name}", ID: "deleteHandler", Tag: "handlers", Summary: "Delete a handler.", Roles: admins, Idempotency: table.InTx}, deleteHandler)
+	add(a, route{Method: http.MethodDelete, Path: "handlers/{name}", ID: "deleteHandler", Tag: "handlers", Summary: "Delete a handler.", Roles: admins, Idempotency: table.InTx, Frees: true}, deleteHandler)
 	add(a, route{Method: http.MethodPut, Path: "lifecycles/{name}", ID: "putLifecycle", Tag: "lifecycles", Summary: "Publish a lifecycle config. A dry run only validates it.", Roles: admins, Also: http.StatusCreated, Idempotency: table.UnderLease, Adds: []quota.Kind{quota.Definitions, quota.Storage},
 		More: "The config is a JSON document."}, putLifecycle)
 }

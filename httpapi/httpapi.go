@@ -162,6 +162,7 @@ type API struct {
 	end      context.CancelFunc
 
 	refusalLogs *rate.Limiter // of lines about refused tokens and addresses
+	quotaLogs   *rate.Limiter // of lines about quotas
 }
 
 var (
@@ -176,7 +177,7 @@ func New(o Options) *API {
 	}
 	life, end := context.WithCancel(context.Background())
 	return &API{o: o, life: life, end: end, log: o.Log, version: o.Version, noKeys: o.NoKeys, declares: o.Declare, limits: keys.Limits{Rate: o.Rate}, policy: egress.Policy{Allow: o.AllowPrivate},
-		tracer: observe.TracerOf(o.Traces, o.Version), closing: make(chan struct{}), refusalLogs: rate.NewLimiter(refusalsLogged, 2*refusalsLogged), claiming: lease.NewSlots(2), reading: lease.NewSlots(4)}
+		tracer: observe.TracerOf(o.Traces, o.Version), closing: make(chan struct{}), refusalLogs: rate.NewLimiter(refusalsLogged, 2*refusalsLogged), quotaLogs: rate.NewLimiter(refusalsLogged, 2*refusalsLogged), claiming: lease.NewSlots(2), reading: lease.NewSlots(4)}
 }
 
 // Register makes the engine serve the API: lifecycles that are published through it, handlers that are URLs, HTTP calls

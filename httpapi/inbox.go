@@ -24,7 +24,7 @@ func (a *API) inboxRoutes() {
 		More: "Each entry has a reason and an action that can be called as given. At most 1,000 entries of each kind are listed; inbox/counts says whether there are more."}, listInbox)
 	add(a, route{Method: http.MethodGet, Path: "inbox/counts", ID: "countInbox", Tag: "visibility", Summary: "Count the entries of the inbox by kind.", Roles: readers, Filter: "InboxFilter",
 		More: "Counts are exact up to 1,000."}, countInbox)
-	add(a, route{Method: http.MethodPost, Path: "maintenance", ID: "runMaintenance", Tag: "visibility", Summary: "Run the background work of the node that receives the request.", Roles: operators, Idempotency: table.UnderLease,
+	add(a, route{Method: http.MethodPost, Path: "maintenance", ID: "runMaintenance", Tag: "visibility", Summary: "Run the background work of the node that receives the request.", Roles: operators, Idempotency: table.UnderLease, Frees: true,
 		More: "The node releases expired leases, deletes what retention permits, and continues runs whose timers are due."}, runMaintenance)
 }
 

@@ -22,7 +22,7 @@ func (a *API) keyRoutes() {
 	add(a, route{Method: http.MethodPost, Path: "keys/{id}/rotate", ID: "rotateKey", Tag: "keys", Summary: "Replace an API key with a new key that has the same permissions.",
 		Roles: admins, Status: http.StatusCreated, Idempotency: table.InTx,
 		More: "The secret of the new key is returned only once."}, rotateKey)
-	add(a, route{Method: http.MethodDelete, Path: "keys/{id}", ID: "revokeKey", Tag: "keys", Summary: "Revoke an API key. All nodes begin to refuse it within 5 seconds.", Roles: admins, Idempotency: table.InTx}, revokeKey)
+	add(a, route{Method: http.MethodDelete, Path: "keys/{id}", ID: "revokeKey", Tag: "keys", Summary: "Revoke an API key. All nodes begin to refuse it within 5 seconds.", Roles: admins, Idempotency: table.InTx, Frees: true}, revokeKey)
 }
 
 func keyOf(k keys.Key) wire.Key {

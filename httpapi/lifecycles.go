@@ -297,6 +297,7 @@ func (c *call) awaitStep(l *named, in *fireIn, fired wire.Fired) (wire.Fired, er
 		wait = span(*in.WaitMs)
 	}
 	var f lifecycleengine.OperationOutcome
+	c.endQuotas(true) // the operation is written
 	err := c.await(wait, nil, func() (bool, error) {
 		var err error
 		f, err = l.OutcomeOf(c.ctx(), c.api.engine, in.ID, fired.Operation)

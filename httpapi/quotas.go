@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	"github.com/holdfast-go/holdfast/fault"
-	"github.com/holdfast-go/holdfast/httpapi/internal/table"
 	"github.com/holdfast-go/holdfast/internal/idempotency"
 	"github.com/holdfast-go/holdfast/internal/quota"
 	"github.com/holdfast-go/holdfast/internal/store"
@@ -55,11 +54,11 @@ func (a *API) quotaRoutes() {
 
 func listQuotas(c *call, in *paged) (wire.List[wire.Quota], error) {
 	return list(c, *in, func(ctx context.Context, after string, limit int) ([]quota.Use, error) {
-		all, err := c.api.quotas.Uses(ctx)
+		all := c.api.quotas.Uses(ctx)
 		if after != "" {
 			all = all[slices.IndexFunc(all, func(u quota.Use) bool { return u.Kind.String() == after })+1:]
 		}
-		return all[:min(limit, len(all))], err
+		return all[:min(limit, len(all))], nil
 	}, func(u quota.Use) wire.Quota {
 		w := wire.Quota{Name: u.Kind.String(), PerNode: u.Kind.PerNode(), Refused: u.Refused, Used: known(u.Used)}
 		if u.Limit > 0 {
@@ -69,15 +68,28 @@ func listQuotas(c *call, in *paged) (wire.List[wire.Quota], error) {
 	}, func(u quota.Use) string { return u.Kind.String() })
 }
 
+// counted is the input of a request that adds more or less than one.
+type counted interface{ units(*call) (int64, error) }
+
 // repeater is the input of a request that may repeat or replace something, and then adds nothing.
 type repeater interface{ repeats(*call) (bool, error) }
 
 // admit takes what the request adds of the quotas of its workspace. It reads, so it must be called outside of the transaction of the request.
 func (c *call) admit() error {
-	for _, k := range c.route.Adds {
-		n, err := c.adds(k)
-		if err != nil {
+	if len(c.route.Adds) == 0 {
+		return nil
+	}
+	units := int64(1)
+	if c.route.Units != nil {
+		var err error
+		if units, err = c.route.Units(c); err != nil || units == 0 {
 			return err
+		}
+	}
+	for _, k := range c.route.Adds {
+		n := units
+		if k == quota.Storage {
+			n = int64(len(c.body)) + rowSize
 		}
 		t, refused := c.api.quotas.Take(c.ctx(), k, n)
 		if refused == nil {
@@ -93,12 +105,12 @@ func (c *call) admit() error {
 	return nil
 }
 
-// endQuotas ends what the request took of the quotas.
+// endQuotas ends what the request took of the quotas, when it was written or refused. It may be called again.
 func (c *call) endQuotas(done bool) {
 	for _, t := range c.taken {
 		t.End(done)
 	}
-	if done && c.route != nil && c.route.Idempotency != table.Never && len(c.route.Adds) == 0 {
+	if c.taken = nil; done && c.route != nil && c.route.Frees {
 		c.api.quotas.Freed(c.key.Workspace)
 	}
 }
@@ -106,29 +118,30 @@ func (c *call) endQuotas(done bool) {
 // overQuota logs a refusal, if few were logged lately, and returns it.
 func (c *call) overQuota(err error) error {
 	f, ok := errors.AsType[*fault.Error](err)
-	if ok && f.Code == fault.QuotaExceeded && c.api.refusalLogs.Allow() {
+	if ok && f.Code == fault.QuotaExceeded && c.api.quotaLogs.Allow() {
 		c.api.log.Warn("quota exceeded", "workspace", c.key.Workspace, "quota", f.Fields["quota"], "limit", f.Fields["limit"], "path", watchOf(c.ctx()).Path, "request", requestID(c.ctx()))
 	}
 	return err
 }
 
-// adds returns how much the request adds to a quota, if it does not repeat or replace something.
-func (c *call) adds(k quota.Kind) (int64, error) {
-	switch {
-	case k == quota.Storage:
-		return int64(len(c.body)), nil
-	case k == quota.Work && c.route.Units != nil:
-		return c.route.Units(c)
-	}
-	return 1, nil
-}
+// rowSize is what a row takes besides its document, as in sum_storage.sql.
+const rowSize = 100
 
 // repeats reports whether the request adds nothing. A client that got no response must learn what became of its request, although the quota
 // has been reached since.
 func (c *call) repeats() (bool, error) {
 	if c.flight != nil {
-		if q, err := idempotency.Get(c.ctx(), c.api.engine, c.flight.Key); err != nil || q.State != "" {
+		q, err := idempotency.Get(c.ctx(), c.api.engine, c.flight.Key)
+		if err != nil || q.State == idempotency.Done {
 			return true, err
+		}
+		if q.State == idempotency.Operation { // that of a released operation begins another one
+			l, err := c.lifecycle(c.values["name"])
+			if err != nil {
+				return false, err
+			}
+			f, err := l.OutcomeOf(c.ctx(), c.api.engine, c.values["id"], q.Operation)
+			return f.Outcome != "released", err
 		}
 	}
 	if c.route.Repeats == nil {

@@ -1,8 +1,11 @@
 package httpapi_test
 
 import (
+	"context"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"net/http"
 	"slices"
@@ -17,6 +20,9 @@ import (
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/httpapi"
 	"github.com/holdfast-go/holdfast/internal/keys"
+	"github.com/holdfast-go/holdfast/internal/quota"
+	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/lifecycle"
 	"github.com/holdfast-go/holdfast/wire"
 )
 
@@ -138,9 +144,108 @@ func TestStepsAndClaimsAreWork(t *testing.T) {
 		bad.overQuota(bad.ask("POST", "lifecycles/invoice/entities/i2/steps/close", wire.Fire{Requester: "admin"}, nil), "work", 1)
 		var again wire.Claimed
 		bad.want(claim("i1", &again), 201, "")
-		bad.want(bad.ask("POST", "claims/"+claimed.Claim.Token+"/settle", wire.Settle{Outcome: "success"}, nil), 200, "")
-		bad.want(bad.ask("POST", "lifecycles/invoice/entities/i2/steps/close", wire.Fire{Requester: "admin"}, nil, "Idempotency-Key", "fire"), 200, "")
+		bad.want(bad.ask("POST", "claims/"+claimed.Claim.Token+"/release", nil, nil), 200, "")
+		bad.want(claim("i2", nil), 201, "")
+		bad.overQuota(claim("i1", nil), "work", 1) // the key of a released operation begins another one
 	}, invoices(nil))
+}
+
+// TestFailedRequestsTakeNothing verifies that requests that fail, panic, or whose clients go away take no room for good, and give none that
+// there is not.
+func TestFailedRequestsTakeNothing(t *testing.T) {
+	boom := invoices(func(context.Context, *lifecycle.Act[json.RawMessage]) error { panic("boom") })
+	eachTenants(t, httpapi.Quota{Work: 3}, func(t *testing.T, bad, _ *testAPI) {
+		bad.startable()
+		for i := range 5 {
+			id := fmt.Sprint("i", i)
+			bad.want(bad.ask("POST", "lifecycles/invoice/entities", wire.NewEntity{ID: &id}, nil), 201, "")
+			if resp := bad.ask("POST", "lifecycles/invoice/entities/"+id+"/steps/close", wire.Fire{Requester: "admin"}, nil); resp.StatusCode == 429 {
+				t.Fatalf("call %d: %s", i, textOf(resp))
+			}
+			bad.want(bad.ask("POST", "workflow-runs", wire.StartRun{DefinitionID: "none@1"}, nil), 404, fault.NotFound)
+		}
+		open := *bad.quota("work").Used
+		startRuns(bad, hostile, 0, int(3-open))
+		for range 10 {
+			ctx, cancel := context.WithCancel(t.Context())
+			var clients sync.WaitGroup
+			gone := make(chan struct{}, 24)
+			for range cap(gone) {
+				clients.Go(func() {
+					r, _ := http.NewRequestWithContext(ctx, "POST", bad.url+"/api/v1/workflow-runs", strings.NewReader(`{"definitionId":"w@1"}`))
+					r.Header = http.Header{"X-Holdfast-Workspace": {hostile}, "Content-Type": {"application/json"}}
+					if resp, err := bad.client.Do(r); err == nil {
+						_ = resp.Body.Close()
+					}
+					gone <- struct{}{}
+				})
+			}
+			<-gone // the others are at work, or wait for a count
+			cancel()
+			clients.Wait()
+		}
+		for range 20 {
+			bad.overQuota(bad.ask("POST", "workflow-runs", wire.StartRun{DefinitionID: "w@1"}, nil), "work", 3)
+		}
+	}, boom)
+}
+
+// TestBulksAndTheQuotaOfWork verifies that a bulk that ends work is accepted at the limit, and that one that retries runs needs room for them.
+func TestBulksAndTheQuotaOfWork(t *testing.T) {
+	eachTenants(t, httpapi.Quota{Work: 3}, func(t *testing.T, bad, _ *testAPI) {
+		bad.startable()
+		no := false
+		for range 2 {
+			startRuns(bad, hostile, 0, 3)
+			for _, task := range bad.claimItems("h", 10) {
+				bad.want(bad.ask("POST", "tasks/"+task.ID+"/fail", wire.FailTask{Epoch: task.Epoch, Message: "x", Retryable: &no}, nil), 200, "")
+			}
+		}
+		all := wire.BulkFilter{}
+		bad.overQuota(bad.ask("POST", "bulk", wire.NewBulk{Action: "run.retry", Filter: &all}, nil), "work", 3)
+		bad.want(bad.ask("POST", "bulk", wire.NewBulk{Action: "run.retry", Filter: &all, DryRun: true}, nil), 200, "")
+		startRuns(bad, hostile, 0, 3)
+		bad.want(bad.ask("POST", "bulk", wire.NewBulk{Action: "run.cancel", Filter: &all}, nil), 202, "")
+	})
+}
+
+// TestEmptyBatchesAreWork verifies that a batch without items counts as one.
+func TestEmptyBatchesAreWork(t *testing.T) {
+	eachTenants(t, httpapi.Quota{Work: 2}, func(t *testing.T, bad, _ *testAPI) {
+		bad.startable()
+		bad.want(bad.ask("PUT", "wallets/w", wire.PutWallet{}, nil), 200, "")
+		batch := func(id string) *http.Response {
+			return bad.ask("POST", "batches", wire.NewBatch{ID: &id, Wallet: "w", Handler: "h", Open: true}, nil)
+		}
+		bad.want(batch("a"), 201, "")
+		bad.want(batch("b"), 201, "")
+		bad.overQuota(batch("c"), "work", 2)
+	})
+}
+
+// TestExpiredKeysAreNoDefinitions verifies that only valid API keys count.
+func TestExpiredKeysAreNoDefinitions(t *testing.T) {
+	eachTestAPI(t, httpapi.Options{Quotas: map[string]httpapi.Quota{hostile: {Definitions: 2}}}, func(t *testing.T, d *testAPI) {
+		_, text := d.newKey(hostile, keys.Admin, 0)
+		d.newKey(hostile, keys.Read, time.Minute)
+		bad := d.as(text)
+		bad.overQuota(bad.ask("POST", "keys", wire.NewKey{Role: "read"}, nil), "definitions", 2)
+		d.advance(48 * time.Hour)
+		for bad.ask("POST", "keys", wire.NewKey{Role: "read"}, nil).StatusCode != 201 { // an expiry is noticed by the next count
+		}
+	})
+}
+
+// TestAKeyOverItsRateLeavesTheOthersTheirs verifies that requests that the rate limit of a key refuses do not use up the quota of the workspace.
+func TestAKeyOverItsRateLeavesTheOthersTheirs(t *testing.T) {
+	eachTestAPI(t, httpapi.Options{Rate: 1, Quotas: map[string]httpapi.Quota{hostile: {Requests: 5}}}, func(t *testing.T, d *testAPI) {
+		_, one := d.newKey(hostile, keys.Read, 0)
+		_, two := d.newKey(hostile, keys.Read, 0)
+		for range 50 {
+			d.as(one).ask("GET", "session", nil, nil)
+		}
+		d.want(d.as(two).ask("GET", "session", nil, nil), 200, "")
+	})
 }
 
 // TestManyCallersGetWhatTheQuotaHas verifies that of many concurrent callers exactly as many are accepted as there is room for, in each
@@ -223,9 +328,12 @@ func TestTheQuotaOfConnections(t *testing.T) {
 		good.listen("events", "X-Holdfast-Workspace", other).stop()
 
 		streams[0].stop()
+		for *bad.quota("connections").Used > 1 { // the server notices soon that the client has gone
+		}
 		wait = 20
-		for bad.ask("POST", "tasks/claim", waiting, nil).StatusCode == 429 { // the server notices soon that the client has gone
-			startRuns(bad, hostile, 0, 1)
+		bad.want(bad.ask("POST", "tasks/claim", waiting, nil), 200, "") // nothing is due, so it waits
+		if q := bad.quota("connections"); *q.Used != 1 {
+			t.Errorf("got %+v after the claim, want 1 used", q)
 		}
 	})
 }
@@ -237,9 +345,11 @@ func TestTheQuotaOfRequests(t *testing.T) {
 			_, text := d.newKey(in, keys.Read, 0)
 			return text
 		}
-		refused := 0
-		for range 12 {
-			bad := d.as(key(hostile))
+		refused, all := 0, make([]*testAPI, 12)
+		for i := range all {
+			all[i] = d.as(key(hostile))
+		}
+		for _, bad := range all {
 			if resp := bad.ask("GET", "session", nil, nil); resp.StatusCode == 429 {
 				bad.overQuota(resp, "requests", 3)
 				if resp.Header.Get("Retry-After") == "" {
@@ -250,6 +360,9 @@ func TestTheQuotaOfRequests(t *testing.T) {
 		}
 		if refused == 0 {
 			t.Error("no request was refused")
+		}
+		for resp := all[0].ask("POST", "nothing", nil, nil); resp.StatusCode != 429; resp = all[0].ask("POST", "nothing", nil, nil) {
+			all[0].want(resp, 404, fault.NotFound) // requests that fail count, too
 		}
 		good := d.as(key(other))
 		for range 20 {
@@ -367,6 +480,12 @@ func TestAHostileTenant(t *testing.T) {
 		if refused.Load() == 0 {
 			t.Error("no request of the hostile workspace was refused")
 		}
+		counts := quota.New(t.Context(), store.DoerOf(bad.engine), slog.New(slog.DiscardHandler), nil) // without its quota of requests
+		for _, u := range counts.Uses(holdfast.InWorkspace(t.Context(), hostile)) {
+			if most := map[quota.Kind]int64{quota.Work: 10, quota.Definitions: 5}[u.Kind]; most > 0 && u.Used > most {
+				t.Errorf("the hostile workspace has %d of %d: %s", u.Used, most, u.Kind)
+			}
+		}
 		if q := bad.in(other).quota("work"); *q.Used != 50 || q.Refused != 0 {
 			t.Errorf("the other workspace has %+v, want 50 runs and nothing refused", q)
 		}
@@ -386,7 +505,7 @@ func TestEveryRouteThatAddsHasAQuota(t *testing.T) {
 	exempt := strings.Fields(`decideApproval sealBatch cancelBatch acceptItems cancelBulk renewClaim settleClaim releaseClaim journalEffect resolveOperation releaseOperation withdrawOperation
 		acknowledgeContradictions deleteHandler runMaintenance rotateKey revokeKey deleteReaction claimLeases ackLeases failLease snoozeLease renewLease unblockReactions skipReactions resetReactions
 		cancelRun pauseRun resumeRun deleteScope deleteScopeRecord deleteSecret createSession deleteSession closeStream truncateStream claimTasks completeTask failTask snoozeTask renewTask
-		journalTaskEffect putWallet creditWallet rotateWebhook deleteWebhook createWorkspace`)
+		journalTaskEffect rotateWebhook deleteWebhook createWorkspace`)
 	d := newTestAPI(t, holdfasttest.Open(t), httpapi.Options{})
 	for _, r := range d.api.Routes() {
 		if r.Method == http.MethodGet {

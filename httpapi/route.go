@@ -26,10 +26,13 @@ func add[I, O any](a *API, r route, f func(*call, *I) (O, error)) {
 		in := new(I)
 		return in, r.In.Bind(reflect.ValueOf(in).Elem(), table.Request{Request: c.r, Values: c.values, Body: c.body, YAML: c.yaml})
 	}
-	if _, ok := any(new(I)).(interface{ units() int64 }); ok {
+	if _, ok := any(new(I)).(counted); ok {
 		r.Units = func(c *call) (int64, error) {
 			in, err := bind(c)
-			return any(in).(interface{ units() int64 }).units(), err
+			if err != nil {
+				return 0, err
+			}
+			return any(in).(counted).units(c)
 		}
 	}
 	if _, ok := any(new(I)).(repeater); ok {

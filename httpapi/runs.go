@@ -30,7 +30,7 @@ func (a *API) runRoutes() {
 	add(a, route{Method: http.MethodGet, Path: one + "/steps", ID: "listSteps", Tag: "runs", Summary: "List a run's step visits, in order.", Roles: readers}, listSteps)
 	add(a, route{Method: http.MethodGet, Path: one + "/events", ID: "readRunHistory", Tag: "runs", Summary: "Read a run's events, or follow them until the run ends.", Roles: readers, Stream: true}, readRunHistory)
 	add(a, route{Method: http.MethodPost, Path: one + "/cancel", ID: "cancelRun", Tag: "runs", Summary: "Cancel a run, immediately or when the step in flight ends.",
-		Roles: operators, Also: http.StatusAccepted, Idempotency: table.InCommand,
+		Roles: operators, Also: http.StatusAccepted, Idempotency: table.InCommand, Frees: true,
 		More: "Until the run ends, cancelRequested is set."}, cancelRun)
 	add(a, route{Method: http.MethodPost, Path: one + "/pause", ID: "pauseRun", Tag: "runs", Summary: "Pause a run: no further step starts.", Roles: operators, Idempotency: table.InCommand}, commanded(runengine.Pause))
 	add(a, route{Method: http.MethodPost, Path: one + "/resume", ID: "resumeRun", Tag: "runs", Summary: "Resume a paused run.", Roles: operators, Idempotency: table.InCommand}, commanded(runengine.Resume))

@@ -26,7 +26,7 @@ func (a *API) secretRoutes() {
 		More: "Handlers, webhooks and http steps refer to it by its name. No request returns the value."}, putSecret)
 	add(a, route{Method: http.MethodGet, Path: "secrets", ID: "listSecrets", Tag: "secrets", Summary: "List the workspace's secrets, without their values.", Roles: readers}, listSecrets)
 	add(a, route{Method: http.MethodGet, Path: "secrets/{name}", ID: "getSecret", Tag: "secrets", Summary: "Show a secret without its value.", Roles: readers}, getSecret)
-	add(a, route{Method: http.MethodDelete, Path: "secrets/{name}", ID: "deleteSecret", Tag: "secrets", Summary: "Delete a secret that nothing refers to.", Roles: admins, Idempotency: table.InTx}, deleteSecret)
+	add(a, route{Method: http.MethodDelete, Path: "secrets/{name}", ID: "deleteSecret", Tag: "secrets", Summary: "Delete a secret that nothing refers to.", Roles: admins, Idempotency: table.InTx, Frees: true}, deleteSecret)
 }
 
 func secretMetaOf(s secrets.Secret) wire.Secret {

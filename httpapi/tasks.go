@@ -29,9 +29,9 @@ func (a *API) taskRoutes() {
 	add(a, route{Method: http.MethodPost, Path: "tasks/claim", ID: "claimTasks", Tag: "tasks", Summary: "Claim tasks for handlers. If no task is due, the call waits for one.",
 		Roles: workers, Idempotency: table.AsHandOut,
 		More: "A task counts as received once it is renewed, journals an effect or is ended."}, claimTasks)
-	add(a, route{Method: http.MethodPost, Path: "tasks/{id}/complete", ID: "completeTask", Tag: "tasks", Summary: "Complete a task.", Roles: workers, Idempotency: table.UnderLease,
+	add(a, route{Method: http.MethodPost, Path: "tasks/{id}/complete", ID: "completeTask", Tag: "tasks", Summary: "Complete a task.", Roles: workers, Idempotency: table.UnderLease, Frees: true,
 		More: "Completing the task again under the same epoch returns the same result."}, completeTask)
-	add(a, route{Method: http.MethodPost, Path: "tasks/{id}/fail", ID: "failTask", Tag: "tasks", Summary: "Report that a task failed.", Roles: workers, Idempotency: table.UnderLease}, failTask)
+	add(a, route{Method: http.MethodPost, Path: "tasks/{id}/fail", ID: "failTask", Tag: "tasks", Summary: "Report that a task failed.", Roles: workers, Idempotency: table.UnderLease, Frees: true}, failTask)
 	add(a, route{Method: http.MethodPost, Path: "tasks/{id}/snooze", ID: "snoozeTask", Tag: "tasks", Summary: "Give a task back until a later time.", Roles: workers, Idempotency: table.UnderLease,
 		More: "It counts neither as an attempt nor as a failure. A step of a lifecycle cannot be snoozed. Snoozing a task again under the same epoch returns the same result."}, snoozeTask)
 	add(a, route{Method: http.MethodPost, Path: "tasks/{id}/renew", ID: "renewTask", Tag: "tasks", Summary: "Renew a task's lease.", Roles: workers, Idempotency: table.UnderLease}, renewTask)
@@ -196,13 +196,11 @@ func (c *call) await(wait time.Duration, topics []string, poll func() (bool, err
 // mayWait reports whether the request may wait, by the quota of connections. A step that was fired goes on without a request that waits for
 // it. A stream that was closed or truncated is waited for in any case, because the request ends only then.
 func (c *call) mayWait() (free func(), ok bool, err error) {
-	if c.route.Idempotency != table.AsHandOut && c.route.Idempotency != table.AsOperation {
-		return func() {}, true, nil
+	if c.route.Idempotency != table.AsHandOut {
+		free, ok = c.api.quotas.TryConnect(c.key.Workspace, c.route.Idempotency != table.AsOperation)
+		return free, ok, nil
 	}
 	free, err = c.api.quotas.Connect(c.key.Workspace)
-	if err != nil && c.route.Idempotency == table.AsOperation {
-		return nil, false, nil
-	}
 	return free, err == nil, c.overQuota(err)
 }
 

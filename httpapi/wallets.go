@@ -9,16 +9,17 @@ import (
 	"github.com/holdfast-go/holdfast/batch"
 	"github.com/holdfast-go/holdfast/httpapi/internal/shapes"
 	"github.com/holdfast-go/holdfast/httpapi/internal/table"
+	"github.com/holdfast-go/holdfast/internal/quota"
 	"github.com/holdfast-go/holdfast/internal/wallets"
 	"github.com/holdfast-go/holdfast/wire"
 )
 
 func (a *API) walletRoutes() {
 	add(a, route{Method: http.MethodGet, Path: "wallets", ID: "listWallets", Tag: "wallets", Summary: "List the workspace's wallets.", Roles: readers}, listWallets)
-	add(a, route{Method: http.MethodPut, Path: "wallets/{id}", ID: "putWallet", Tag: "wallets", Summary: "Create a wallet, or change it.", Roles: operators, Idempotency: table.InTx,
+	add(a, route{Method: http.MethodPut, Path: "wallets/{id}", ID: "putWallet", Tag: "wallets", Summary: "Create a wallet, or change it.", Roles: operators, Idempotency: table.InTx, Adds: []quota.Kind{quota.Storage},
 		More: "Only allowNegative can be changed."}, putWallet)
 	add(a, route{Method: http.MethodGet, Path: "wallets/{id}", ID: "getWallet", Tag: "wallets", Summary: "Show a wallet.", Roles: readers}, getWallet)
-	add(a, route{Method: http.MethodPost, Path: "wallets/{id}/credit", ID: "creditWallet", Tag: "wallets", Summary: "Credit points to a wallet. Crediting again with the same reference adds nothing.", Roles: operators, Idempotency: table.InTx}, creditWallet)
+	add(a, route{Method: http.MethodPost, Path: "wallets/{id}/credit", ID: "creditWallet", Tag: "wallets", Summary: "Credit points to a wallet. Crediting again with the same reference adds nothing.", Roles: operators, Idempotency: table.InTx, Adds: []quota.Kind{quota.Storage}}, creditWallet)
 	add(a, route{Method: http.MethodGet, Path: "wallets/{id}/ledger", ID: "readLedger", Tag: "wallets", Summary: "Read a wallet's ledger, forward or backward.", Roles: readers, Filter: "LedgerRange"}, readLedger)
 	add(a, route{Method: http.MethodGet, Path: "wallets/{id}/audit", ID: "auditWallet", Tag: "wallets", Summary: "Audit a wallet's ledger (* for all wallets).", Roles: readers}, auditWallet)
 }

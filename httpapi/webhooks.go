@@ -46,7 +46,7 @@ func (a *API) webhookRoutes() {
 	add(a, route{Method: http.MethodGet, Path: "webhooks/{id}", ID: "getWebhook", Tag: "webhooks", Summary: "Show a webhook without its secret.", Roles: readers}, getWebhook)
 	add(a, route{Method: http.MethodPost, Path: "webhooks/{id}/rotate", ID: "rotateWebhook", Tag: "webhooks", Summary: "Rotate a webhook's secret. The new secret is returned only once.",
 		Roles: admins, Idempotency: table.InTx}, rotateWebhook)
-	add(a, route{Method: http.MethodDelete, Path: "webhooks/{id}", ID: "deleteWebhook", Tag: "webhooks", Summary: "Delete a webhook.", Roles: admins, Idempotency: table.InTx}, deleteWebhook)
+	add(a, route{Method: http.MethodDelete, Path: "webhooks/{id}", ID: "deleteWebhook", Tag: "webhooks", Summary: "Delete a webhook.", Roles: admins, Idempotency: table.InTx, Frees: true}, deleteWebhook)
 }
 
 func webhookOf(w webhooks.Webhook) wire.Webhook {

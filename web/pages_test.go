@@ -145,7 +145,7 @@ func TestScreenshots(t *testing.T) {
 		}
 		w.logIn(p, w.admin)
 		w.pages = nil
-		empty := []string{"/", "/overview", "/lifecycles", "/runs", "/definitions", "/approvals", "/batches", "/wallets", "/streams", "/reactions", "/scopes", "/operations", "/races", "/bulk", "/handlers", "/webhooks", "/nodes", "/keys", "/audit"}
+		empty := []string{"/", "/overview", "/lifecycles", "/runs", "/definitions", "/approvals", "/batches", "/wallets", "/streams", "/reactions", "/scopes", "/operations", "/races", "/bulk", "/handlers", "/webhooks", "/nodes", "/keys", "/secrets", "/audit"}
 		shoot("empty", empty)
 		w.fill(t.Context(), plain)
 		shoot("full", w.pages)

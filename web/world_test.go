@@ -204,7 +204,7 @@ func (w *world) fill(ctx context.Context, text func(field string) string) {
 		return got.Tasks[0]
 	}
 	one := func(handler string) wire.Task { t.Helper(); return leased(handler, 600_000) }
-	for _, p := range []string{"", "overview", "lifecycles", "runs", "definitions", "approvals", "batches", "wallets", "streams", "reactions", "scopes", "operations", "races", "bulk", "handlers", "webhooks", "nodes", "keys", "audit"} {
+	for _, p := range []string{"", "overview", "lifecycles", "runs", "definitions", "approvals", "batches", "wallets", "streams", "reactions", "scopes", "operations", "races", "bulk", "handlers", "webhooks", "nodes", "keys", "secrets", "audit"} {
 		page(p)
 	}
 
@@ -351,6 +351,8 @@ func (w *world) fill(ctx context.Context, text func(field string) string) {
 	page("webhooks", hook.ID)
 	k := must(w.CreateKey(ctx, wire.NewKey{Name: text("name"), Role: "read", Requesters: []string{text("requester")}}))(t)
 	page("keys", k.ID)
+	must(w.PutSecret(ctx, "billing-token", wire.PutSecret{Value: "a value that no page shows"}))(t)
+	page("secrets", "billing-token")
 }
 
 // plain returns a name that a person could have chosen.

@@ -19,26 +19,29 @@ var (
 	sumStorageVerb       = store.VerbOf[struct{}](store.Decl{Name: "quotas.sum_storage", Lane: store.Read, Slow: true}, nil, store.ScanValue[int64])
 )
 
-// countCap is up to how much is counted for a workspace without a limit.
+// countCap is up to how many objects of each kind are counted for a workspace without a limit.
 const countCap = 1_000_000
 
-// count counts what the context's workspace uses, a little more than the limit at the most of each kind of object.
-func count(ctx context.Context, d store.Doer, k Kind, limit int64) (int64, error) {
-	at, err := d.Partition(ctx, store.Read)
-	if err != nil {
-		return 0, err
-	}
+// counterOf returns the function that counts what a workspace uses, up to a little more than the limit of each kind of object.
+func (q *Quotas) counterOf(workspace string, k Kind, limit int64) counter {
 	if limit == 0 {
 		limit = countCap
 	}
-	if k == Definitions {
-		return countDefinitionsVerb.DoAt(ctx, d, at, countArgs{limit + 1})
+	return func(ctx context.Context) (int64, error) {
+		ctx = store.InWorkspace(ctx, workspace)
+		at, err := q.d.Partition(ctx, store.Read)
+		if err != nil {
+			return 0, err
+		}
+		if k == Definitions {
+			return countDefinitionsVerb.DoAt(ctx, q.d, at, countArgs{limit + 1})
+		}
+		return countWorkVerb.DoAt(ctx, q.d, at, countArgs{limit + 1})
 	}
-	return countWorkVerb.DoAt(ctx, d, at, countArgs{limit + 1})
 }
 
-// Storage is counted in the background, because the count reads all of a workspace. Until the first count has ended, only what this node has
-// accepted counts.
+// Storage is counted in the background, because the sum reads all of a workspace. Until the first sum has ended, only what this node has
+// accepted counts. After a sum that failed, everything is accepted until one succeeds.
 const (
 	// sumEvery is how long a sum is used while there is room. One that took long is used for twenty times as long as it took.
 	sumEvery = 30 * time.Second
@@ -52,35 +55,42 @@ func (q *Quotas) takeStorage(workspace string, g *gauge, n, limit int64) (used i
 	defer g.mu.Unlock()
 	used = g.used()
 	full, every := used+n > limit, sumEvery
-	if full {
+	if full && g.failed.IsZero() {
 		every = sumAgain
 	}
-	if g.counting == nil && (g.at.IsZero() || clock.OfMachine().Sub(g.at) >= max(every, 20*g.took)) {
-		q.sum(workspace, g)
+	if now := clock.OfMachine(); g.counting == nil && (g.begun == 0 || now.Sub(later(g.at, g.failed)) >= max(every, 20*g.took)) {
+		go q.sum(workspace, g, g.begin())
 	}
-	if full {
+	if full && g.failed.IsZero() {
 		return used, false
 	}
 	g.writing += n
 	return used, true
 }
 
-// sum counts the storage of a workspace in the background. REQUIRES: g.mu
-func (q *Quotas) sum(workspace string, g *gauge) {
-	end := g.begin()
-	go func() {
-		ctx := store.InWorkspace(q.life, workspace)
-		n, err := q.sumNow(ctx)
-		if err != nil && ctx.Err() == nil {
-			q.log.Warn("failed to count the storage of a workspace for its quota", "workspace", workspace, "error", err)
-		}
-		g.mu.Lock()
-		defer g.mu.Unlock()
-		end(n, err)
-	}()
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// sum adds up the storage of a workspace. A node adds up one workspace at a time, so that it needs one connection.
+func (q *Quotas) sum(workspace string, g *gauge, end func(int64, error)) {
+	n, err := q.sumNow(store.InWorkspace(q.life, workspace))
+	if err != nil && q.life.Err() == nil {
+		q.log.Warn("failed to add up the storage of a workspace for its quota", "workspace", workspace, "error", err)
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	end(n, err)
 }
 
 func (q *Quotas) sumNow(ctx context.Context) (int64, error) {
+	if err := q.summing.One(ctx); err != nil {
+		return 0, err
+	}
+	defer q.summing.Free(1)
 	at, err := q.d.Partition(ctx, store.Read)
 	if err != nil {
 		return 0, err
@@ -88,30 +98,15 @@ func (q *Quotas) sumNow(ctx context.Context) (int64, error) {
 	return sumStorageVerb.DoAt(ctx, q.d, at, struct{}{})
 }
 
-// storageUsed returns how many bytes a workspace stores. If that is not known yet, it waits for the count.
-func (q *Quotas) storageUsed(ctx context.Context, workspace string) int64 {
+// storageUsed returns how many bytes a workspace stores, by the last sum. If there is none, it begins one, and ok is false.
+func (q *Quotas) storageUsed(workspace string) (used int64, ok bool) {
 	g := q.gauge(workspace, Storage)
 	g.mu.Lock()
-	if g.at.IsZero() && g.counting == nil {
-		q.sum(workspace, g)
-	}
-	over := g.counting
-	if !g.at.IsZero() {
-		over = nil
-	}
-	g.mu.Unlock()
-	if over != nil {
-		select {
-		case <-over:
-		case <-ctx.Done():
-		}
-	}
-	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.at.IsZero() {
-		return -1
+	if g.begun == 0 {
+		go q.sum(workspace, g, g.begin())
 	}
-	return g.used()
+	return g.counted + g.accepted, !g.at.IsZero()
 }
 
 // size formats a number of bytes.

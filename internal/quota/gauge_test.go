@@ -3,20 +3,21 @@ package quota
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 )
 
-// counter counts what a test says, and how many times.
-type counter struct {
+// fakeCount counts what a test says, and how many times.
+type fakeCount struct {
 	found  int64
 	err    error
 	counts int
 	pause  func() // nil for none
 }
 
-func (c *counter) count(context.Context) (int64, error) {
+func (c *fakeCount) count(context.Context) (int64, error) {
 	c.counts++
 	found := c.found
 	if c.pause != nil {
@@ -26,9 +27,9 @@ func (c *counter) count(context.Context) (int64, error) {
 }
 
 // take takes one, and fails unless it gets it, or is refused, as the test wants.
-func (c *counter) take(t *testing.T, g *gauge, limit int64, want bool) {
+func (c *fakeCount) take(t *testing.T, g *gauge, limit int64, want bool) {
 	t.Helper()
-	if used, ok := g.take(t.Context(), 1, limit, c.count); ok != want {
+	if used, ok := g.take(t.Context(), 1, limit, t.Context(), c.count); ok != want {
 		t.Fatalf("got %v with %d used, want %v", ok, used, want)
 	}
 }
@@ -38,7 +39,7 @@ func (c *counter) take(t *testing.T, g *gauge, limit int64, want bool) {
 func TestACountIsUsedForAWhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var g gauge
-		c := &counter{found: 3}
+		c := &fakeCount{found: 3}
 		for range 5 {
 			c.take(t, &g, 10, true)
 			g.end(1, true)
@@ -59,7 +60,7 @@ func TestACountIsUsedForAWhile(t *testing.T) {
 func TestRefusedCallersShareACount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var g gauge
-		c := &counter{found: 10}
+		c := &fakeCount{found: 10}
 		for range 100 {
 			c.take(t, &g, 10, false)
 		}
@@ -82,9 +83,9 @@ func TestRefusedCallersShareACount(t *testing.T) {
 func TestACountThatBeganBeforeRefusesNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var g gauge
-		c := &counter{found: 10, pause: func() { time.Sleep(time.Millisecond) }}
+		c := &fakeCount{found: 10, pause: func() { time.Sleep(time.Millisecond) }}
 		go func() {
-			if used, ok := g.take(t.Context(), 1, 10, c.count); ok {
+			if used, ok := g.take(t.Context(), 1, 10, t.Context(), c.count); ok {
 				t.Errorf("got room with %d used", used)
 			}
 		}()
@@ -100,15 +101,100 @@ func TestACountThatBeganBeforeRefusesNobody(t *testing.T) {
 func TestAFailedCountRefusesNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var g gauge
-		c := &counter{err: errors.New("the database is down")}
+		c := &fakeCount{err: errors.New("the database is down")}
 		for range 20 {
 			c.take(t, &g, 10, true)
 		}
+		if c.counts != 1 {
+			t.Errorf("%d counts, want 1: a database that is down is not asked again at once", c.counts)
+		}
 		c.err = nil
+		time.Sleep(failFor)
 		c.take(t, &g, 10, false) // the twenty are still writing
 		for range 20 {
 			g.end(1, false)
 		}
 		c.take(t, &g, 10, true)
+	})
+}
+
+// TestCallersThatGoLeaveNothing verifies that callers whose contexts end while they wait for a count take and free the same: later ones are
+// neither accepted beyond the limit nor refused below it.
+func TestCallersThatGoLeaveNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var g gauge
+		c := &fakeCount{found: 10, pause: func() { time.Sleep(time.Second) }}
+		for range 50 {
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+			defer cancel()
+			go func() {
+				if _, ok := g.take(ctx, 1, 10, t.Context(), c.count); ok {
+					g.end(1, false)
+				}
+			}()
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if g.writing != 0 || g.accepted != 0 {
+			t.Errorf("%d are writing and %d accepted, want none", g.writing, g.accepted)
+		}
+		for range 20 {
+			c.take(t, &g, 10, false)
+		}
+	})
+}
+
+// TestWaitingCallersShareACount verifies that callers who come while others end something wait for two counts at most: the one that is in
+// progress, and the one after it.
+func TestWaitingCallersShareACount(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var g gauge
+		c := &fakeCount{found: 10, pause: func() { time.Sleep(500 * time.Millisecond) }}
+		ended := make(chan struct{})
+		go func() {
+			for range 1000 {
+				g.free()
+				time.Sleep(10 * time.Millisecond)
+			}
+			close(ended)
+		}()
+		var all sync.WaitGroup
+		begun := time.Now()
+		for range 100 {
+			all.Go(func() {
+				if _, ok := g.take(t.Context(), 1, 10, t.Context(), c.count); ok {
+					t.Error("a caller got room that there is not")
+				}
+			})
+		}
+		all.Wait()
+		if took := time.Since(begun); c.counts > 2 || took > 3*time.Second {
+			t.Errorf("%d counts in %s, want two at most", c.counts, took)
+		}
+		<-ended
+	})
+}
+
+// TestASlowFailureHoldsUpNobody verifies that callers do not wait one after another for counts that fail.
+func TestASlowFailureHoldsUpNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var g gauge
+		begun := time.Now()
+		var all sync.WaitGroup
+		for range 100 {
+			all.Go(func() {
+				_, ok := g.take(t.Context(), 1, 10, t.Context(), func(ctx context.Context) (int64, error) {
+					<-ctx.Done() // as a database that does not respond
+					return 0, ctx.Err()
+				})
+				if !ok {
+					t.Error("a caller was refused although nothing was counted")
+				}
+			})
+		}
+		all.Wait()
+		if took := time.Since(begun); took > 2*countTimeout {
+			t.Errorf("the callers waited for %s", took)
+		}
 	})
 }

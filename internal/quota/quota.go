@@ -17,6 +17,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/fault"
 	"github.com/holdfast-go/holdfast/internal/keys"
+	"github.com/holdfast-go/holdfast/internal/lease"
 	"github.com/holdfast-go/holdfast/internal/store"
 )
 
@@ -75,11 +76,12 @@ func (a Limits) or(b Limits) Limits {
 
 // Quotas are the quotas of one node. They are safe for concurrent use.
 type Quotas struct {
-	d      store.Doer
-	log    *slog.Logger
-	limits map[string]Limits
-	rates  keys.Limits
-	life   context.Context // of the counts in the background
+	d       store.Doer
+	log     *slog.Logger
+	limits  map[string]Limits
+	rates   keys.Limits
+	life    context.Context // of the counts
+	summing lease.Slots     // sums of storage
 
 	mu     sync.Mutex
 	spaces map[string]*space
@@ -92,9 +94,9 @@ type space struct {
 	refused                    [kinds]atomic.Int64 // requests
 }
 
-// New returns the quotas of a node. limits are by workspace, or [All]. Counts in the background end with life.
+// New returns the quotas of a node. limits are by workspace, or [All]. Counts end with life.
 func New(life context.Context, d store.Doer, log *slog.Logger, limits map[string]Limits) *Quotas {
-	return &Quotas{d: d, log: log, limits: limits, life: life, spaces: make(map[string]*space)}
+	return &Quotas{d: d, log: log, limits: limits, life: life, summing: lease.NewSlots(1), spaces: make(map[string]*space)}
 }
 
 // Limit returns a limit of a workspace, or 0 if it has none.
@@ -136,12 +138,22 @@ func (q *Quotas) Request(workspace string) error {
 
 // Connect counts an event stream or a waiting request until free is called, or refuses it.
 func (q *Quotas) Connect(workspace string) (free func(), err error) {
-	limit, open := q.Limit(workspace, Connections), &q.space(workspace).connections
-	if n := open.Add(1); limit > 0 && n > limit {
-		open.Add(-1)
+	free, ok := q.TryConnect(workspace, false)
+	if !ok {
+		limit := q.Limit(workspace, Connections)
 		return nil, q.refuse(workspace, Connections, limit, nil, "close event streams or requests that wait, of which %d may be open, and try again", limit).AsRetryable().With("retryAfter", 1)
 	}
-	return func() { open.Add(-1) }, nil
+	return free, nil
+}
+
+// TryConnect counts a waiting request until free is called, if there is room or if it must wait.
+func (q *Quotas) TryConnect(workspace string, must bool) (free func(), ok bool) {
+	limit, open := q.Limit(workspace, Connections), &q.space(workspace).connections
+	if n := open.Add(1); limit > 0 && n > limit && !must {
+		open.Add(-1)
+		return nil, false
+	}
+	return func() { open.Add(-1) }, true
 }
 
 // Taken is what a request has taken of a quota.
@@ -161,7 +173,7 @@ func (t Taken) End(written bool) {
 func (q *Quotas) Take(ctx context.Context, k Kind, n int64) (Taken, error) {
 	workspace := store.WorkspaceOf(ctx)
 	limit := q.Limit(workspace, k)
-	if limit == 0 {
+	if limit == 0 || n == 0 {
 		return Taken{}, nil
 	}
 	g := q.gauge(workspace, k)
@@ -183,13 +195,13 @@ func (q *Quotas) Freed(workspace string) {
 }
 
 // remedies say how a caller makes room.
-var remedies = map[Kind]string{Work: "wait until open work ends, or cancel some", Definitions: "delete some"}
+var remedies = map[Kind]string{Work: "wait until open work ends, or cancel some", Definitions: "delete handlers, reactions, webhooks, secrets or API keys"}
 
 func (q *Quotas) takeOf(ctx context.Context, g *gauge, k Kind, n, limit int64) (used int64, ok bool) {
 	if k == Storage {
 		return q.takeStorage(store.WorkspaceOf(ctx), g, n, limit)
 	}
-	return g.take(ctx, n, limit, func(ctx context.Context) (int64, error) { return count(ctx, q.d, k, limit) })
+	return g.take(ctx, n, limit, q.life, q.counterOf(store.WorkspaceOf(ctx), k, limit))
 }
 
 func (q *Quotas) gauge(workspace string, k Kind) *gauge {
@@ -216,7 +228,7 @@ type Use struct {
 }
 
 // Uses returns what the context's workspace uses of each quota. Requests are not counted beyond a moment, and storage only if it is limited.
-func (q *Quotas) Uses(ctx context.Context) ([]Use, error) {
+func (q *Quotas) Uses(ctx context.Context) []Use {
 	workspace := store.WorkspaceOf(ctx)
 	all := make([]Use, 0, kinds)
 	for _, k := range Kinds() {
@@ -226,17 +238,18 @@ func (q *Quotas) Uses(ctx context.Context) ([]Use, error) {
 		case Connections:
 			u.Used = q.space(workspace).connections.Load()
 		case Storage:
-			if u.Limit > 0 {
-				u.Used = q.storageUsed(ctx, workspace)
+			if u.Limit == 0 {
+				break
+			}
+			if n, ok := q.storageUsed(workspace); ok {
+				u.Used = n
 			}
 		default:
-			n, err := count(ctx, q.d, k, u.Limit)
-			if err != nil {
-				return nil, err
+			if n, ok := q.gauge(workspace, k).get(ctx, q.life, q.counterOf(workspace, k, u.Limit)); ok {
+				u.Used = n
 			}
-			u.Used = n
 		}
 		all = append(all, u)
 	}
-	return all, nil
+	return all
 }

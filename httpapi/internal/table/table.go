@@ -39,6 +39,8 @@ type Route[C any] struct {
 	// Adds are the quotas of the workspace that a request uses up. A request that ends work or frees room has none, so that no quota can keep
 	// a workspace from getting below it.
 	Adds []quota.Kind
+	// Frees reports that a request may end work or delete definitions: it makes room.
+	Frees bool
 	// Before runs before the transaction of a request with an idempotency key. It is for reads
 	// that use their own connection, such as those of the lifecycles in a definition; nil does nothing.
 	Before func(C)
@@ -47,8 +49,8 @@ type Route[C any] struct {
 	In     *Input
 	Out    reflect.Type
 	Serve  func(C) (any, error)
-	// Units returns how much a request adds to a quota other than storage; nil means 1. Repeats reports whether a request
-	// adds nothing, because it repeats or replaces something; nil means that it always adds.
+	// Units returns how much a request adds to a quota other than storage; nil means 1. One that adds nothing needs no storage either. Repeats
+	// reports whether a request adds nothing, because it repeats or replaces something; nil means that it always adds.
 	Units   func(C) (int64, error)
 	Repeats func(C) (bool, error)
 

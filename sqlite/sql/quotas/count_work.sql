@@ -5,6 +5,8 @@ SELECT (SELECT count(*)
           FROM (SELECT 1 FROM holdfast_run AS r INDEXED BY holdfast_run_live
                  WHERE r.shard = :shard AND r.workspace = :workspace AND r.status NOT IN ('COMPLETED', 'CANCELLED') AND r.status IN ('PAUSED', 'PENDING', 'RUNNING', 'WAITING')
                  LIMIT :limit) AS r)
-     + (SELECT coalesce(sum(b.items - b.succeeded - b.failed - b.cancelled), 0)
-          FROM holdfast_batch AS b INDEXED BY holdfast_batch_live
-         WHERE b.shard = :shard AND b.workspace = :workspace AND b.status NOT IN ('CANCELLED', 'COMPLETED'))
+     + (SELECT coalesce(sum(b.open), 0)
+          FROM (SELECT max(1, b.items - b.succeeded - b.failed - b.cancelled) AS open
+                  FROM holdfast_batch AS b INDEXED BY holdfast_batch_open
+                 WHERE b.shard = :shard AND b.workspace = :workspace AND b.status NOT IN ('CANCELLED', 'COMPLETED')
+                 LIMIT :limit) AS b)

@@ -68,6 +68,7 @@ export const to = {
   handler: (name: string) => "/handlers/" + part(name),
   webhook: (id: string) => "/webhooks/" + part(id),
   node: (name: string) => "/nodes/" + part(name),
+  secret: (name: string) => "/secrets/" + part(name),
   key: (id: string) => "/keys/" + part(id),
   bulk: (id: string) => "/bulk/" + part(id),
   request: (key: string) => "/requests/" + part(key),

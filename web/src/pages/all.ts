@@ -16,11 +16,12 @@ import { Reactions } from "./reactions";
 import { Requests } from "./requests";
 import { Runs } from "./runs";
 import { Scopes } from "./scopes";
+import { Secrets } from "./secrets";
 import { Streams } from "./streams";
 import { Wallets } from "./wallets";
 import { Webhooks } from "./webhooks";
 
 /** The pages by the first segment of their paths. */
 export const pages: Record<string, ComponentType> = {
-  overview: Overview, lifecycles: Lifecycles, runs: Runs, definitions: Definitions, approvals: Approvals, batches: Batches, wallets: Wallets, streams: Streams, reactions: Reactions, scopes: Scopes, operations: Operations, races: Races, bulk: Bulk, handlers: Handlers, webhooks: Webhooks, nodes: Nodes, keys: Keys, audit: Audit, requests: Requests,
+  overview: Overview, lifecycles: Lifecycles, runs: Runs, definitions: Definitions, approvals: Approvals, batches: Batches, wallets: Wallets, streams: Streams, reactions: Reactions, scopes: Scopes, operations: Operations, races: Races, bulk: Bulk, handlers: Handlers, webhooks: Webhooks, nodes: Nodes, keys: Keys, secrets: Secrets, audit: Audit, requests: Requests,
 };

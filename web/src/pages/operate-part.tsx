@@ -32,6 +32,7 @@ export function auditSubject(subject: string): string | undefined {
   switch (kind) {
     case "key": return to.key(id);
     case "webhook": return to.webhook(id);
+    case "secret": return to.secret(id);
     case "handler": return to.handler(id);
     case "lifecycle": return to.lifecycle(id);
     case "reaction": return to.reaction(id.split("/")[0]);

@@ -1,7 +1,7 @@
 // The overview: what the workspace does and has, and how its nodes are.
 import { signal } from "@preact/signals";
 import { useEffect, useMemo } from "preact/hooks";
-import type { Node, Overview as OverviewDoc, Rate, Tally } from "../api.gen";
+import type { Node, Overview as OverviewDoc, Quota, Rate, Tally } from "../api.gen";
 import { get, now, query, Refused } from "../core/api";
 import { useFollow, useGet } from "../core/data";
 import { absolute, clockTime, number } from "../core/format";
@@ -93,6 +93,7 @@ export function Overview() {
     <Figures read={read} />
     <Charts rates={rates} from={w.from} until={w.until} select={select} />
     <Nodes read={nodes} />
+    <Quotas live={live} />
     <Contents of={read.value.value} />
   </Page>;
 }
@@ -135,6 +136,22 @@ function Nodes({ read }: { read: ReturnType<typeof useGet<{ items: Node[] }>> })
       : <SimpleTable of={all} id={n => n.name} href={n => to.node(n.name)} empty={<Empty title="No nodes" command="holdfast serve --db sqlite:holdfast.db">A server or program that runs an engine is listed here while it runs.</Empty>} columns={[
         { title: "Node", cell: n => n.name }, { title: "State", cell: n => <State of={nodeState(n)} /> }, { title: "Janitor", cell: n => <Sweeps of={n} /> }, { title: "Last seen", cell: n => <Time at={n.seenAt} /> }, { title: "Connections", cell: n => `${n.pool.busy} of ${n.pool.size}`, num: true }, { title: "Queued", cell: n => number(n.queued), num: true }, { title: "Waiting", cell: n => number(n.waiting), num: true }, { title: "Version", cell: n => n.version }]} />}
   </Panel>;
+}
+
+/** Bytes as a person reads them. */
+const bytes = (n: number) => { let unit = 0; while (n >= 10_240 && unit < 4) { n /= 1024; unit++; } return `${number(Math.round(n))} ${["bytes", "KiB", "MiB", "GiB", "TiB"][unit]}`; };
+
+const limits: Record<string, string> = { requests: "requests per second", connections: "event streams and waiting requests", work: "open operations, runs and items", storage: "stored documents", definitions: "definitions, handlers, keys and the like" };
+
+/** What the workspace may use, and uses: the most used quota first. */
+function Quotas({ live }: { live: boolean }) {
+  const read = useGet<{ items: Quota[] }>("/quotas", { topics: live ? ["overview"] : [] });
+  const all = read.value.value?.items.filter(q => q.limit !== null || q.used), part = (q: Quota) => (q.used ?? 0) / (q.limit ?? Infinity);
+  const amount = (q: Quota, n: number | null, none: string) => (n === null ? <span class="muted">{none}</span> : q.name === "storage" ? bytes(n) : number(n));
+  if (!all) return read.error.value ? <Panel title="Quotas"><Failure error={read.error.value} retry={read.reload} /></Panel> : null;
+  return <Panel title="Quotas" flush actions={<Menu label="More" entries={[curlEntry("GET", "/quotas")]} />}><SimpleTable of={all.sort((a, b) => part(b) - part(a))} id={q => q.name} empty={<Empty title="No quotas">The server limits nothing in this workspace.</Empty>} columns={[
+    { title: "Quota", cell: q => <span title={limits[q.name]}>{q.name}</span> }, { title: "State", cell: q => (part(q) >= 1 ? <State of="reached" tone="danger" icon="stop" /> : part(q) >= 0.8 ? <State of="nearly reached" tone="waiting" icon="warning" /> : <State of="room left" tone="ok" icon="check" />) },
+    { title: "Used", cell: q => amount(q, q.used, "–"), num: true }, { title: "Limit", cell: q => amount(q, q.limit, "none"), num: true }, { title: "Counts", cell: q => (q.perNode ? "this node" : "all nodes") }, { title: "Refused by this node", cell: q => number(q.refused), num: true }]} /></Panel>;
 }
 
 /** What the workspace has, by kind. */

@@ -21,7 +21,7 @@ export const navigationItems: { title: string; items: NavItem[] }[] = [
   { title: "Operate", items: [
     { path: "operations", label: "Operations", icon: "lock" }, { path: "races", label: "Races", icon: "race" }, { path: "bulk", label: "Bulk actions", icon: "list" }, { path: "handlers", label: "Handlers", icon: "plug" },
     { path: "webhooks", label: "Webhooks", icon: "hook" }, { path: "nodes", label: "Nodes", icon: "server" }] },
-  { title: "Access", items: [{ path: "keys", label: "API keys", icon: "key" }, { path: "audit", label: "Audit log", icon: "flag" }] },
+  { title: "Access", items: [{ path: "keys", label: "API keys", icon: "key" }, { path: "secrets", label: "Secrets", icon: "lock" }, { path: "audit", label: "Audit log", icon: "flag" }] },
 ];
 
 export function Shell({ children }: { children: ComponentChildren }) {
