@@ -16,12 +16,14 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/browser"
+	"github.com/holdfast-go/holdfast/internal/cli"
 	"github.com/holdfast-go/holdfast/internal/pgtest"
 	"github.com/holdfast-go/holdfast/internal/testlevel"
 )
@@ -30,6 +32,9 @@ import (
 var operations = flag.Int("operations", testlevel.Pick(0, 100, 5000), "number of operations to submit")
 
 func TestMain(m *testing.M) {
+	if filepath.Base(os.Args[0]) == commandName {
+		os.Exit(cli.Main(os.Args[1:], os.Environ(), os.Stdout, os.Stderr))
+	}
 	if text := os.Getenv(specVar); text != "" {
 		var spec workerSpec
 		err := json.Unmarshal([]byte(text), &spec)
@@ -51,7 +56,7 @@ func TestMain(m *testing.M) {
 // PostgreSQL with three servers, on SQLite with one.
 func TestChaos(t *testing.T) {
 	testlevel.Long(t)
-	binary := build(t)
+	binary := command(t)
 	eachDatabase(t, func(t *testing.T, db string) {
 		servers := 3
 		if db == "" {
@@ -61,11 +66,15 @@ func TestChaos(t *testing.T) {
 	})
 }
 
-// eachDatabase runs a test on an empty database of each kind. "" means SQLite, in a file of the
-// rig.
+// eachDatabase runs a test on an empty database of each kind or, at level test, of one kind. "" means SQLite, in a file
+// of the rig.
 func eachDatabase(t *testing.T, f func(t *testing.T, db string)) {
 	t.Helper()
-	onDatabases(t, []string{"postgres", "sqlite"}, f)
+	names := []string{"postgres", "sqlite"}
+	if testlevel.Current() == testlevel.Test {
+		names = testlevel.OneDatabase(t)
+	}
+	onDatabases(t, names, f)
 }
 
 func onDatabases(t *testing.T, names []string, f func(t *testing.T, db string)) {

@@ -78,7 +78,7 @@ func (c *contest) look() {
 // fresh page shows.
 func TestThePageResumes(t *testing.T) {
 	testlevel.Long(t)
-	binary := build(t)
+	binary := command(t)
 	eachDatabase(t, func(t *testing.T, db string) {
 		r := newRig(t, binary, db, 2, "1s")
 		p, ok := browser.Open(t)

@@ -23,7 +23,8 @@ var killing = testlevel.Pick([2]int{8, 2}, [2]int{50, 8}, [2]int{400, 40})
 // killed repeatedly while workers claim steps, and responses are lost. No worker crashes, so no
 // crash may be counted.
 func TestTheServerIsKilledWhileWorkersClaim(t *testing.T) {
-	binary := build(t)
+	testlevel.OneGoroutine(t) // the servers are processes
+	binary := command(t)
 	eachDatabase(t, func(t *testing.T, db string) { kills(t, binary, db) })
 }
 

@@ -15,7 +15,7 @@ import (
 // once: those of before, those that another server wrote meanwhile, and those of after.
 func TestLiveOutlivesKills(t *testing.T) {
 	testlevel.Long(t)
-	binary := build(t)
+	binary := command(t)
 	eachDatabase(t, func(t *testing.T, db string) {
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 		defer cancel()

@@ -31,7 +31,8 @@ const raceConfig = `{"workflow":"bill","owning_module":"billing","initial_status
 // counted them. A holder that settles after its lease has ended, and a server that is stopped (SIGSTOP) past the end of
 // the lease that it holds, are among the losers.
 func TestRacesAreWhatCallersCounted(t *testing.T) {
-	binary := build(t)
+	testlevel.OneGoroutine(t) // the servers are processes
+	binary := command(t)
 	eachDatabase(t, func(t *testing.T, db string) {
 		r := newRig(t, binary, db, 2, "100ms", "--allow-private", "127.0.0.0/8", "--secret-key", strings.Repeat("ab", 32))
 		c := &contest{rig: r, told: make(map[string]map[string]string)}

@@ -92,11 +92,11 @@ func programs(t *testing.T) (stopped, beside, now *program) {
 	switch stopped = buildRelease(t, older); {
 	case newest == "":
 		t.Attr(testlevel.NoteAttr, "no release can run beside this tree, so servers were upgraded one by one from this tree")
-		beside, now.server = &program{name: now.name, server: build(t), worker: now.worker}, buildNext(t, len(migrations)+1, least)
+		beside, now.server = &program{name: now.name, server: command(t), worker: now.worker}, buildNext(t, len(migrations)+1, least)
 	case schemaOf(t, newest) == len(migrations):
 		beside, now.server = buildRelease(t, newest), buildNext(t, len(migrations)+1, least)
 	default:
-		beside, now.server = buildRelease(t, newest), build(t)
+		beside, now.server = buildRelease(t, newest), command(t)
 	}
 	return stopped, beside, now
 }

@@ -47,7 +47,7 @@ type restored struct {
 // of holders from before is accepted, that readers with old cursors are told, and that the work of the backup is done.
 func TestARestoredBackup(t *testing.T) {
 	testlevel.Long(t)
-	binary := build(t)
+	binary := command(t)
 	eachDatabase(t, func(t *testing.T, db string) {
 		if db == "" {
 			data := filepath.Join(t.TempDir(), "data")

@@ -190,7 +190,7 @@ func (b *bench) done(since time.Time) (took time.Duration, blocked []string) {
 // other tasks are done.
 func TestAKilledWorkersWorkIsDoneByTheOther(t *testing.T) {
 	testlevel.Long(t)
-	binary := build(t)
+	binary := command(t)
 	eachDatabase(t, func(t *testing.T, db string) { retake(t, newRig(t, binary, db, 1, "1h")) })
 }
 

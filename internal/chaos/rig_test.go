@@ -61,10 +61,27 @@ type rig struct {
 	flags       []string // further flags of the servers
 }
 
-// build builds the holdfast command.
+// commandName is the name under which this program is the holdfast command, so that no test needs to link it.
+const commandName = "holdfast"
+
+// command returns the path of the holdfast command.
+func command(t *testing.T) string {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), commandName)
+	if err := os.Symlink(self, path); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// build builds the holdfast command, for a test that measures it or needs another one.
 func build(t *testing.T, flags ...string) string {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "holdfast")
+	path := filepath.Join(t.TempDir(), commandName)
 	args := append([]string{"build", "-o", path}, flags...)
 	if out, err := exec.Command("go", append(args, "github.com/holdfast-go/holdfast/cmd/holdfast")...).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)

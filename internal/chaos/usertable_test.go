@@ -46,7 +46,8 @@ const (
 // A claim that a killed server leaves is released, and its caller learns that the step did not happen. If all callers of a
 // round have failed in this way, the round is repeated.
 func TestManyCallersOfAUsersRow(t *testing.T) {
-	binary := build(t)
+	testlevel.OneGoroutine(t) // the servers are processes
+	binary := command(t)
 	eachDatabase(t, func(t *testing.T, db string) {
 		s := &seats{t: t, rounds: ownRounds[0]}
 		servers, driver, at := 3, "pgx", db
