@@ -127,9 +127,8 @@ func texts() (store.Texts, error) {
 		return nil, err
 	}
 	// If a limit is a bare argument, SQLite prepares the statement again for each value.
-	tokens := strings.NewReplacer("{now}", now, "LIMIT ?", "LIMIT +?")
 	for name, text := range texts {
-		texts[name] = tokens.Replace(text)
+		texts[name] = strings.ReplaceAll(strings.ReplaceAll(text, "{now}", now), "LIMIT ?", "LIMIT +?")
 	}
 	for _, d := range store.Decls() {
 		if d.NoWait != "" { // SQLite has one writer, so nothing waits

@@ -7,6 +7,14 @@ import "strings"
 func (e *expansion) arguments(text string) string {
 	var out strings.Builder
 	for text != "" {
+		plain := strings.IndexAny(text, `:$?-/'"`)
+		if plain < 0 {
+			plain = len(text)
+		}
+		out.WriteString(text[:plain])
+		if text = text[plain:]; text == "" {
+			break
+		}
 		size := opaque(text)
 		switch c := text[0]; {
 		case size > 0:
@@ -18,8 +26,6 @@ func (e *expansion) arguments(text string) string {
 		case (c == '$' || c == '?') && len(text) > 1 && '0' <= text[1] && text[1] <= '9':
 			e.fail("%s is a positional argument: use a named one", text[:2])
 			size = 2
-		case word(text) > 0: // consume the word, so that matching never starts inside it
-			size = word(text)
 		default:
 			size = 1
 		}
@@ -43,19 +49,27 @@ func (e *expansion) argument(name string) string {
 
 // opaque returns the length of the comment, string, quoted name or cast operator at the start of text, or 0.
 func opaque(text string) int {
-	for _, o := range []struct{ begin, end string }{{"--", "\n"}, {"/*", "*/"}, {"'", "'"}, {`"`, `"`}} {
-		if rest, found := strings.CutPrefix(text, o.begin); found {
-			inside, _, closed := strings.Cut(rest, o.end)
-			if !closed {
-				return len(text)
-			}
-			return len(o.begin) + len(inside) + len(o.end)
-		}
-	}
-	if strings.HasPrefix(text, "::") {
+	switch {
+	case strings.HasPrefix(text, "--"):
+		return until(text, 2, "\n")
+	case strings.HasPrefix(text, "/*"):
+		return until(text, 2, "*/")
+	case strings.HasPrefix(text, "'"):
+		return until(text, 1, "'")
+	case strings.HasPrefix(text, `"`):
+		return until(text, 1, `"`)
+	case strings.HasPrefix(text, "::"):
 		return 2
 	}
 	return 0
+}
+
+// until returns the length of text up to and with the first end after its first bytes, or the whole length.
+func until(text string, first int, end string) int {
+	if i := strings.Index(text[first:], end); i >= 0 {
+		return first + i + len(end)
+	}
+	return len(text)
 }
 
 // word returns the length of the identifier at the start of text, or 0.

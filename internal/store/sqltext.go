@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 // Texts is the SQL of an adapter by verb, "entities.claim", or by the fast form of a verb, "entities.claim.fast".
@@ -121,11 +122,7 @@ func (e *expansion) fill() string {
 	return text
 }
 
-var (
-	rowColumn = regexp.MustCompile(`\b[mc]\.(\w+)`)
-	including = regexp.MustCompile(`(?m)^(.*?)\{(include|all) ([\w/]+)((?:[^{}]|\{[^{}]*\})*)\}`)
-	parameter = regexp.MustCompile(`\{(\d)\}`)
-)
+var rowColumn = regexp.MustCompile(`\b[mc]\.(\w+)`)
 
 // include inserts fragments. {include entities/result_columns e; f} is replaced by the file
 // entities/result_columns.fragment.sql, without its leading comments, with e for {1} and f for {2}; {all has_work} is
@@ -135,27 +132,107 @@ func (e *expansion) include(text string, depth int) string {
 		e.fail("fragments include each other")
 		return text
 	}
-	if !strings.Contains(text, "{include ") && !strings.Contains(text, "{all ") { // most files have none, and the regular expression is slow
-		return text
+	var out strings.Builder
+	for text != "" {
+		line := until(text, 0, "\n")
+		at, d := findDirective(text, line)
+		if at < 0 {
+			out.WriteString(text[:line])
+			text = text[line:]
+			continue
+		}
+		out.WriteString(text[:at])
+		if strings.Contains(text[:at], "--") {
+			out.WriteString(text[at : at+d.size])
+		} else {
+			indent := strings.Repeat(" ", utf8.RuneCountInString(text[:at]))
+			out.WriteString(strings.ReplaceAll(e.inserted(d, depth), "\n", "\n"+indent))
+		}
+		text = text[at+d.size:]
+		rest := until(text, 0, "\n")
+		out.WriteString(text[:rest])
+		text = text[rest:]
 	}
-	return including.ReplaceAllStringFunc(text, func(s string) string {
-		m := including.FindStringSubmatch(s)
-		if strings.Contains(m[1], "--") {
-			return s
-		}
-		var parts []string
-		for _, name := range e.fragments(m[2], m[3]) {
-			body := strings.TrimRight(leading.ReplaceAllString(e.files[name], ""), "\n")
-			body = e.include(e.parameters(body, m[4]), depth+1)
-			parts = append(parts, body)
-		}
-		indent := strings.Repeat(" ", len([]rune(m[1])))
-		return m[1] + strings.ReplaceAll(strings.Join(parts, "\n"), "\n", "\n"+indent)
-	})
+	return out.String()
 }
 
-// leading matches the comments at the start of a fragment.
-var leading = regexp.MustCompile(`\A(--.*\n)+`)
+// directive is {include path given} or {all path}. It is parsed by hand: every start of a program parses all files.
+type directive struct {
+	kind, path, given string
+	size              int
+}
+
+// findDirective returns the first directive that begins in the first line of text, and its position, or -1.
+func findDirective(text string, line int) (at int, d directive) {
+	for at = strings.IndexByte(text[:line], '{'); at >= 0; {
+		if d, ok := directiveAt(text[at:]); ok {
+			return at, d
+		}
+		next := strings.IndexByte(text[at+1:line], '{')
+		if next < 0 {
+			return -1, d
+		}
+		at += 1 + next
+	}
+	return at, d
+}
+
+func directiveAt(text string) (d directive, ok bool) {
+	for _, kind := range []string{"include", "all"} {
+		rest, found := strings.CutPrefix(text[1:], kind+" ")
+		if !found {
+			continue
+		}
+		for d.size < len(rest) && (word(rest[d.size:]) > 0 || rest[d.size] == '/') {
+			d.size++
+		}
+		d.kind, d.path = kind, rest[:d.size]
+		end := closing(rest[d.size:])
+		if d.path == "" || end < 0 {
+			return d, false
+		}
+		d.given = rest[d.size : d.size+end]
+		d.size += len(text) - len(rest) + end + 1
+		return d, true
+	}
+	return d, false
+}
+
+// closing returns the position of the brace that closes the one before text, or -1. In between, braces may be nested once.
+func closing(text string) int {
+	depth := 0
+	for i := range len(text) {
+		switch text[i] {
+		case '{':
+			if depth++; depth > 1 {
+				return -1
+			}
+		case '}':
+			if depth--; depth < 0 {
+				return i
+			}
+		}
+	}
+	return -1
+}
+
+// inserted returns what replaces a directive.
+func (e *expansion) inserted(d directive, depth int) string {
+	var parts []string
+	for _, name := range e.fragments(d.kind, d.path) {
+		body := strings.TrimRight(withoutComment(e.files[name]), "\n")
+		parts = append(parts, e.include(e.parameters(body, d.given), depth+1))
+	}
+	return strings.Join(parts, "\n")
+}
+
+// withoutComment removes the comments at the start of a fragment.
+func withoutComment(text string) string {
+	for strings.HasPrefix(text, "--") {
+		_, text, _ = strings.Cut(text, "\n")
+	}
+	return text
+}
 
 func (e *expansion) fragments(kind, path string) (names []string) {
 	if kind == "include" {
@@ -173,16 +250,28 @@ func (e *expansion) fragments(kind, path string) (names []string) {
 	return names
 }
 
+// parameters replaces {1} to {9} by the values that a directive gives.
 func (e *expansion) parameters(body, given string) string {
 	values := strings.Split(given, ";")
-	return parameter.ReplaceAllStringFunc(body, func(s string) string {
-		n := int(s[1] - '1')
-		if n < 0 || n >= len(values) || strings.TrimSpace(given) == "" {
-			e.fail("a fragment requires the parameter %s", s)
-			return s
+	var out strings.Builder
+	for {
+		at := strings.IndexByte(body, '{')
+		if at < 0 || at+2 >= len(body) {
+			return out.String() + body
 		}
-		return strings.TrimSpace(values[n])
-	})
+		n := int(body[at+1]) - '1'
+		if n < -1 || n > 8 || body[at+2] != '}' {
+			out.WriteString(body[:at+1])
+			body = body[at+1:]
+			continue
+		}
+		if n < 0 || n >= len(values) || strings.TrimSpace(given) == "" {
+			e.fail("a fragment requires the parameter %s", body[at:at+3])
+		} else {
+			out.WriteString(body[:at] + strings.TrimSpace(values[n]))
+		}
+		body = body[at+3:]
+	}
 }
 
 // Missing returns an error that names every declared verb without SQL. An adapter calls it when it opens, so
