@@ -166,10 +166,13 @@ func TestCrashFindsPlantedBugs(t *testing.T) {
 				return
 			}
 			t.Parallel()
-			for _, db := range []string{"sqlite", "postgres"} {
-				if p.Pairs && db == "postgres" {
-					continue // pairs are for SQLite
-				}
+			databases := []string{"sqlite", "postgres"}
+			if p.Pairs {
+				databases = databases[:1] // pairs are for SQLite
+			} else if testlevel.Current() == testlevel.Test {
+				databases = testlevel.OneDatabase(t)
+			}
+			for _, db := range databases {
 				findsAndReplays(t, db, p.says)
 			}
 		})

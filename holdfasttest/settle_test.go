@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/batch"
 	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/testlevel"
 	"github.com/holdfast-go/holdfast/lifecycle"
 	"github.com/holdfast-go/holdfast/postgres"
 	"github.com/holdfast-go/holdfast/run"
@@ -255,10 +256,11 @@ func TestSettleNamesAnUndoThatFails(t *testing.T) {
 }
 
 func storetestEach(t *testing.T, f func(*testing.T, func(...holdfast.Part) *holdfast.Engine)) {
-	for name, where := range map[string]func(testing.TB) string{"sqlite": holdfasttest.SQLite, "postgres": holdfasttest.PostgreSQL} {
+	where := map[string]func(testing.TB) string{"sqlite": holdfasttest.SQLite, "postgres": holdfasttest.PostgreSQL}
+	for _, name := range testlevel.Databases(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			at := holdfasttest.At(where(t))
+			at := holdfasttest.At(where[name](t))
 			f(t, func(parts ...holdfast.Part) *holdfast.Engine { return holdfasttest.OpenOn(t, at, parts...) })
 		})
 	}

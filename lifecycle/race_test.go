@@ -75,7 +75,7 @@ func TestManyCallersOfAClaimedStep(t *testing.T) {
 		w := newWorld(t, db, invoices)
 		w.makeOut()
 		c := newProcessGroup(t, db)
-		for r := range testlevel.Pick(5, 20, 1000) {
+		for r := range testlevel.Pick(3, 20, 1000) {
 			id := fmt.Sprint("r", r)
 			w.create(id)
 			c.fire("close", id)
@@ -119,7 +119,7 @@ func TestManyCallersOfAnUnclaimedStep(t *testing.T) {
 		w := newWorld(t, db, invoices)
 		w.makeOut()
 		c := newProcessGroup(t, db)
-		for r := range testlevel.Pick(5, 20, 1000) {
+		for r := range testlevel.Pick(3, 20, 1000) {
 			step := []string{"note", "skip"}[r%2]
 			id := fmt.Sprint("r", r)
 			w.create(id)

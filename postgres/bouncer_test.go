@@ -68,7 +68,7 @@ func TestAnEngineWorksBehindPgBouncer(t *testing.T) {
 				t.Error(err)
 			}
 			joinBehind(t, hf, as(t, through, "", "", "default_query_exec_mode=cache_describe"))
-			mixed(t, hf, 16, testlevel.Pick(30, 200, 2000))
+			mixed(t, hf, 16, testlevel.Pick(10, 200, 2000))
 		})
 	}
 }

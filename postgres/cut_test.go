@@ -23,8 +23,8 @@ import (
 // one, and sixteen at once whose commands share statements.
 func TestCallsThroughACutConnectionAgree(t *testing.T) {
 	t.Parallel()
-	t.Run("single", func(t *testing.T) { t.Parallel(); cutCalls(t, 1, testlevel.Pick(24, 150, 3000)) })
-	t.Run("grouped", func(t *testing.T) { t.Parallel(); cutCalls(t, 16, testlevel.Pick(96, 320, 3200)) })
+	t.Run("single", func(t *testing.T) { t.Parallel(); cutCalls(t, 1, testlevel.Pick(12, 150, 3000)) })
+	t.Run("grouped", func(t *testing.T) { t.Parallel(); cutCalls(t, 16, testlevel.Pick(48, 320, 3200)) })
 }
 
 func cutCalls(t *testing.T, callers, calls int) {

@@ -272,11 +272,11 @@ func TestAPollDoesNotWalkOverWhatIsNotDue(t *testing.T) {
 				}
 			}
 		}
-		grow(t, conn, notDue, 251, testlevel.Pick(3000, 8000, 8000))
+		grow(t, conn, notDue, 251, testlevel.Pick(1500, 8000, 8000))
 		flat("with an old plan", true)
 		execute(t, conn, `ANALYZE`)
 		flat("with a new plan", true)
-		grow(t, conn, dueElsewhere, 2, testlevel.Pick(1500, 4000, 4000))
+		grow(t, conn, dueElsewhere, 2, testlevel.Pick(800, 4000, 4000))
 		flat("with much that is due in another workspace", false)
 	})
 }

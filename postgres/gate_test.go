@@ -53,7 +53,7 @@ func TestTheGate(t *testing.T) {
 		for name, s := range scenes {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
-				testlevel.Variant(t, 6)
+				testlevel.Variant(t, 12)
 				left.Add(newGatehouse(t, s, &reached).all() - 1)
 			})
 		}

@@ -36,8 +36,8 @@ func keyedCall(ctx context.Context, hf *holdfast.Engine, key, to, name string) (
 // or after the server has executed it: callers one by one, and sixteen that share transactions.
 func TestKeyedCallsThroughACutConnectionAgree(t *testing.T) {
 	t.Parallel()
-	t.Run("single", func(t *testing.T) { t.Parallel(); cutKeyedCalls(t, 1, testlevel.Pick(24, 150, 3000)) })
-	t.Run("grouped", func(t *testing.T) { t.Parallel(); cutKeyedCalls(t, 16, testlevel.Pick(96, 320, 3200)) })
+	t.Run("single", func(t *testing.T) { t.Parallel(); cutKeyedCalls(t, 1, testlevel.Pick(12, 150, 3000)) })
+	t.Run("grouped", func(t *testing.T) { t.Parallel(); cutKeyedCalls(t, 16, testlevel.Pick(48, 320, 3200)) })
 }
 
 func cutKeyedCalls(t *testing.T, callers, calls int) {

@@ -63,7 +63,7 @@ func TestOfManyRacingCreatesOneWinsAndTheLosersAreToldTheTruth(t *testing.T) {
 	t.Parallel()
 	hf := openEngine(t, postgres.URL(prepared(t)))
 	t.Run("streams", func(t *testing.T) {
-		rounds(t, testlevel.Pick(20, 80, 2000), func(round int) bool {
+		rounds(t, testlevel.Pick(8, 80, 2000), func(round int) bool {
 			_, err := stream.Append(t.Context(), hf, fmt.Sprintf("s%d", round), stream.None, event("made"))
 			if err != nil {
 				wantMoved(t, err, 0)
@@ -72,7 +72,7 @@ func TestOfManyRacingCreatesOneWinsAndTheLosersAreToldTheTruth(t *testing.T) {
 		})
 	})
 	t.Run("entities", func(t *testing.T) {
-		rounds(t, testlevel.Pick(20, 80, 2000), func(round int) bool {
+		rounds(t, testlevel.Pick(8, 80, 2000), func(round int) bool {
 			e, err := entities.Create(t.Context(), engine.Of(hf), entities.CreateArgs{Lifecycle: "thing", ID: fmt.Sprintf("e%d", round), Status: "new"})
 			if err != nil && (!errors.Is(err, holdfast.ErrConflict) || e.Status != "new" || e.Version != 0) {
 				t.Errorf("losing caller got %v, and the entity as %q at version %d", err, e.Status, e.Version)
@@ -82,7 +82,7 @@ func TestOfManyRacingCreatesOneWinsAndTheLosersAreToldTheTruth(t *testing.T) {
 	})
 	t.Run("scopes", func(t *testing.T) {
 		none := int64(-1)
-		rounds(t, testlevel.Pick(20, 80, 2000), func(round int) bool {
+		rounds(t, testlevel.Pick(8, 80, 2000), func(round int) bool {
 			_, err := scopestore.Put(t.Context(), engine.Of(hf), scopestore.PutArgs{Kind: "box", ID: fmt.Sprintf("x%d", round), ExpectVersion: &none, State: []byte(`{}`)})
 			if err != nil {
 				wantMoved(t, err, 0)
@@ -97,7 +97,7 @@ func TestOfManyRacingCreatesOneWinsAndTheLosersAreToldTheTruth(t *testing.T) {
 func TestRacingSumsThatMakeTheirScopeLoseNothing(t *testing.T) {
 	t.Parallel()
 	hf := openEngine(t, postgres.URL(prepared(t)))
-	for round := range testlevel.Pick(10, 100, 1000) {
+	for round := range testlevel.Pick(5, 100, 1000) {
 		id := fmt.Sprintf("x%d", round)
 		var wg sync.WaitGroup
 		for range 16 {

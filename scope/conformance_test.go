@@ -34,7 +34,7 @@ func TestConformance(t *testing.T) {
 		for i, c := range slices.Concat(cases, largeCases) {
 			e.Run(c.name, func(t *testing.T) {
 				if i >= len(cases) {
-					testlevel.Variant(t, 3)
+					testlevel.Variant(t, 6)
 				}
 				if e.hf == nil {
 					c.run(stores[e.name](t).in(t))
@@ -47,7 +47,7 @@ func TestConformance(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
 		for _, c := range cases {
 			t.Run("in a transaction: "+c.name, func(t *testing.T) {
-				testlevel.Variant(t, 3)
+				testlevel.Variant(t, 6)
 				e := &env{T: t, hf: hf}
 				e.inTx(freshWorkspace(), c.run)
 			})

@@ -155,7 +155,7 @@ func TestCancelRacesTheTakes(t *testing.T) {
 		for range 4 {
 			nodes = append(nodes, start(t, db))
 		}
-		untouched, rounds := 0, testlevel.Pick(20, 120, 5000)
+		untouched, rounds := 0, testlevel.Pick(8, 120, 5000)
 		for i := range rounds {
 			id := fmt.Sprint("b", i)
 			_, err := batchengine.Create(ctx, engine.Of(s.e), batchengine.New{ID: id, Wallet: "w", Handler: id, MaxConcurrency: 8, Items: work(20, 3)})

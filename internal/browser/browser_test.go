@@ -77,6 +77,7 @@ func contains(t *testing.T, what string, texts []string, part string) {
 }
 
 func TestClickScrollsToTheElement(t *testing.T) {
+	testlevel.Long(t)
 	t.Parallel()
 	p, _, ok := page(t, `<div id="tall"></div><button id="far">Far</button>`)
 	if !ok {
@@ -107,6 +108,7 @@ func TestClickWaitsForTheElement(t *testing.T) {
 }
 
 func TestTypeAndPress(t *testing.T) {
+	testlevel.Long(t)
 	t.Parallel()
 	p, _, ok := page(t, `<textarea id="text" aria-label="Text"></textarea>`)
 	if !ok {
@@ -232,6 +234,7 @@ func TestProblemsOfThePage(t *testing.T) {
 }
 
 func TestRequestsBeyondTheOrigin(t *testing.T) {
+	testlevel.Long(t)
 	t.Parallel()
 	p, url, ok := page(t, `<img alt="" src="http://allowed.example/pixel"><img alt="" src="http://refused.example/pixel"><img alt="" src="data:,">`)
 	if !ok {
@@ -246,6 +249,7 @@ func TestRequestsBeyondTheOrigin(t *testing.T) {
 }
 
 func TestLongTasks(t *testing.T) {
+	testlevel.Long(t)
 	t.Parallel()
 	p, url, ok := page(t, `<button id="busy">Busy</button>`)
 	if !ok {
@@ -265,6 +269,7 @@ func TestLongTasks(t *testing.T) {
 
 // TestBusy verifies that the longest task is measured, and that waiting is no part of it.
 func TestBusy(t *testing.T) {
+	testlevel.Long(t)
 	testlevel.OneGoroutine(t)
 	t.Parallel()
 	p, _, ok := page(t, "")
@@ -290,6 +295,7 @@ func TestBusy(t *testing.T) {
 }
 
 func TestThrottledCPU(t *testing.T) {
+	testlevel.Long(t)
 	t.Parallel()
 	p, _, ok := page(t, "")
 	if !ok {
@@ -312,6 +318,7 @@ func TestThrottledCPU(t *testing.T) {
 }
 
 func TestPagesShareCookiesWithTheirTabsOnly(t *testing.T) {
+	testlevel.Long(t)
 	t.Parallel()
 	p, url, ok := page(t, "")
 	if !ok {
@@ -335,6 +342,7 @@ func TestPagesShareCookiesWithTheirTabsOnly(t *testing.T) {
 }
 
 func TestScreenshot(t *testing.T) {
+	testlevel.Long(t)
 	t.Parallel()
 	p, _, ok := page(t, "")
 	if !ok {

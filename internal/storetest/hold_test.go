@@ -126,7 +126,7 @@ func leaseRace(t *testing.T, db string) {
 	for _, r := range racers {
 		r.Expect("ready")
 	}
-	for round := range testlevel.Pick(20, 120, 5000) {
+	for round := range testlevel.Pick(8, 120, 5000) {
 		id := fmt.Sprintf("round-%d", round)
 		invoice(t, hf, id)
 		for _, r := range racers {
@@ -146,7 +146,7 @@ func leaseRace(t *testing.T, db string) {
 }
 
 func checkRounds(t *testing.T, hf *holdfast.Engine) {
-	for round := range testlevel.Pick(20, 120, 5000) {
+	for round := range testlevel.Pick(8, 120, 5000) {
 		all, err := holdfast.Collect(stream.Read(context.Background(), hf, entities.Stream("invoice", fmt.Sprintf("round-%d", round)), 0))
 		if err != nil || len(all) != 3 || all[2].Name != "settled" { // created, claimed
 			t.Fatalf("round %d: got history %v, error %v", round, all, err)

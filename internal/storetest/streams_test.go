@@ -139,7 +139,7 @@ func appendRace(t *testing.T, db string) {
 	var group sync.WaitGroup
 	for p := range sharedBy {
 		group.Go(func() {
-			for round := range testlevel.Pick(2, 2, 20) {
+			for round := range testlevel.Pick(1, 2, 20) {
 				some := killedAppender(t, db, fmt.Sprintf("p%d-%d", p, round), 150+rand.IntN(250))
 				mu.Lock()
 				lines = append(lines, some...)
@@ -235,7 +235,7 @@ func TestOneOfTwoCreatesWins(t *testing.T) {
 			t.Parallel()
 			at := db(t)
 			engines := []*holdfast.Engine{holdfasttest.OpenOn(t, database(at)), holdfasttest.OpenOn(t, database(at))}
-			for round := range testlevel.Pick(20, 120, 5000) {
+			for round := range testlevel.Pick(8, 120, 5000) {
 				name := fmt.Sprint("new-", round)
 				won, lost := holdfasttest.Race(t, 2, func(i int) error {
 					_, err := stream.Append(context.Background(), engines[i], name, stream.None, stream.Event{Name: fmt.Sprint(i)})

@@ -34,7 +34,7 @@ const commands = 50
 // sequence, shrunk, and the flag that replays it.
 func TestRandomWalk(t *testing.T) {
 	if f := flag.Lookup("rapid.checks"); f.Value.String() == f.DefValue {
-		if err := flag.Set("rapid.checks", fmt.Sprint(testlevel.Pick(20, 80, 20_000))); err != nil {
+		if err := flag.Set("rapid.checks", fmt.Sprint(testlevel.Pick(8, 80, 20_000))); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -25,7 +25,7 @@ var modes = []streamclose.Mode{streamclose.Archive, streamclose.Tombstone, strea
 // versions have no gap.
 func TestCloseRacesAppends(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
-		rounds := testlevel.Pick(50, 500, 5000)
+		rounds := testlevel.Pick(20, 500, 5000)
 		var before, after, refusals int
 		for i := range rounds {
 			r := &round{hf: hf, stream: fmt.Sprint("s", i), mode: modes[i%3], exports: i%2 == 0, after: i % 7, closing: make(chan struct{})}

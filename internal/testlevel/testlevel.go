@@ -143,31 +143,33 @@ func Some[T any](t testing.TB, all []T) (some []T) {
 	return some
 }
 
-// Databases returns the databases, "sqlite" and "postgres", that a test runs on. At level [Test] it is one of them: the
-// seed chooses it, and with the race detector and at level [Check] it is the other one, so "make test" and "make check"
-// together run the test on both. At level [Crash] it is both. It is for tests of code above the store, which has its own
-// tests on both databases.
+// onPostgres is one in how many tests level [Test] runs on PostgreSQL, where a test takes three times as long as on SQLite.
+const onPostgres = 5
+
+// Databases returns the databases, "sqlite" and "postgres", that a test runs on. At level [Test] it is one of them, mostly
+// SQLite: the seed chooses it, and with the race detector it is the other one, so "make test" and "make race" together run
+// the test on both. At level [Check] it is one of them, chosen by the seed, and at level [Crash] both. It is for tests of
+// code above the store, which has its own tests on both databases.
 func Databases(t testing.TB) []string {
-	both := []string{"sqlite", "postgres"}
-	if Current() == Crash {
-		return both
+	switch chosen := random(t.Name()); {
+	case Current() == Crash:
+		return []string{"sqlite", "postgres"}
+	case Current() == Check && chosen.IntN(2) == 0, Current() == Test && (chosen.IntN(onPostgres) == 0) != raced:
+		return []string{"postgres"}
 	}
-	chosen := random(t.Name()).IntN(2)
-	if raced || Current() == Check {
-		chosen = 1 - chosen
-	}
-	return both[chosen : chosen+1]
+	return []string{"sqlite"}
 }
 
 // OneDatabase returns one of the databases, chosen by the seed, and both at level [Crash]. It is for tests of what does not
 // depend on the database, such as a page in a browser.
 func OneDatabase(t testing.TB) []string {
-	both := []string{"sqlite", "postgres"}
-	if Current() == Crash {
-		return both
+	switch {
+	case Current() == Crash:
+		return []string{"sqlite", "postgres"}
+	case random(t.Name()).IntN(Pick(onPostgres, 2, 2)) == 0:
+		return []string{"postgres"}
 	}
-	chosen := random(t.Name()).IntN(2)
-	return both[chosen : chosen+1]
+	return []string{"sqlite"}
 }
 
 // Rapid passes the seed to the package rapid, unless its own flag is set. Call it before
