@@ -486,7 +486,7 @@ func itemsOf(t *testing.T, e *holdfast.Engine, id string) (keys []string) {
 // Verifies that a body learns of a cancel of its batch long before its lease is renewed: from this engine at once, and from
 // another process, which wakes nobody here, soon.
 func TestABodyLearnsOfACancel(t *testing.T) {
-	for name, where := range map[string]func(testing.TB) string{"sqlite": holdfasttest.SQLite, "postgres": holdfasttest.PostgreSQL} {
+	for name, where := range storetest.Databases(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			at := where(t)

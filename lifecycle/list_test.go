@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/storetest"
 	"github.com/holdfast-go/holdfast/lifecycle"
 	"github.com/holdfast-go/holdfast/run"
 )
@@ -18,7 +19,7 @@ import (
 func TestOriginsAndEffectsOfAClaim(t *testing.T) {
 	things := lifecycle.MustParse[struct{}]([]byte(`{"workflow": "thing", "owning_module": "m", "status_types": ["a", "busy", "b"], "initial_status": "a",
 		"steps": [{"step_id": 1, "step_key": "go", "status": "a", "successful_state": {"any": "b"}, "successful_claim_state": {"any": ["busy", "a"]}}]}`)).RecoveredBy()
-	for name, open := range map[string]func(testing.TB) string{"sqlite": holdfasttest.SQLite, "postgres": holdfasttest.PostgreSQL} {
+	for name, open := range storetest.Databases(t) {
 		t.Run(name, func(t *testing.T) {
 			hf, ctx := holdfasttest.OpenOn(t, holdfasttest.At(open(t)), things), t.Context()
 			if _, err := things.Create(ctx, hf, "x", struct{}{}, lifecycle.By("mia")); err != nil {
@@ -57,7 +58,7 @@ func TestListsSpanPages(t *testing.T) {
 	things := lifecycle.MustParse[struct{}]([]byte(`{"workflow": "thing", "owning_module": "m", "status_types": ["a", "b"], "initial_status": "a",
 		"steps": [{"step_id": 1, "step_key": "go", "status": "a", "successful_state": {"any": "b"}}]}`))
 	def := run.Define("waits", "1", run.Wait("w", 24*time.Hour))
-	for name, open := range map[string]func(testing.TB) string{"sqlite": holdfasttest.SQLite, "postgres": holdfasttest.PostgreSQL} {
+	for name, open := range storetest.Databases(t) {
 		t.Run(name, func(t *testing.T) {
 			hf := holdfasttest.OpenOn(t, holdfasttest.At(open(t)), things, def)
 			ctx := t.Context()

@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/storetest"
 	"github.com/holdfast-go/holdfast/internal/testkit"
 	"github.com/holdfast-go/holdfast/run"
 )
@@ -19,7 +20,7 @@ import (
 // TestAwaitReturnsWhatIsStored verifies that Await returns a run that ends in this process as it is stored, without
 // reading it if it completed, and that a context that ends first does not affect the run.
 func TestAwaitReturnsWhatIsStored(t *testing.T) {
-	for name, where := range map[string]func(testing.TB) string{"sqlite": holdfasttest.SQLite, "postgres": holdfasttest.PostgreSQL} {
+	for name, where := range storetest.Databases(t) {
 		t.Run(name, func(t *testing.T) {
 			gate, begun := make(chan struct{}), make(chan struct{}, 100)
 			def := run.Define("awaited", "1",

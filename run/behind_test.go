@@ -91,7 +91,7 @@ func shapes(o ...run.StepOption) []*run.Definition {
 // TestWhatIsRecordedBehindIsRecordedAsAnythingElse verifies that runs whose steps are recorded behind leave the same
 // runs, steps and histories as others, and that a reaction sees the same events, whenever the records are sent.
 func TestWhatIsRecordedBehindIsRecordedAsAnythingElse(t *testing.T) {
-	for name, where := range map[string]func(testing.TB) string{"sqlite": holdfasttest.SQLite, "postgres": holdfasttest.PostgreSQL} {
+	for name, where := range storetest.Databases(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			delays := []time.Duration{atOnce, 2 * time.Millisecond, never}
@@ -181,7 +181,7 @@ func recordedRuns(t *testing.T, db string, delay time.Duration, defs []*run.Defi
 // transactions, and that a long one is recorded in parts.
 func TestARunRecordedBehindCostsItsStartAndOneRecord(t *testing.T) {
 	defs := shapes(run.Idempotent(), run.RecordBehind())
-	for name, where := range map[string]func(testing.TB) string{"sqlite": holdfasttest.SQLite, "postgres": holdfasttest.PostgreSQL} {
+	for name, where := range storetest.Databases(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			db := &counting{Database: store.DatabaseOf(holdfasttest.At(where(t))), wrote: make(map[string]int)}
@@ -244,7 +244,7 @@ func (b *bodies) step(name string, f func(ctx context.Context, n int) error) run
 // TestBodiesBeginWhileARecordIsInFlight verifies that the next bodies begin while the record of a step is held up, but
 // no more than the limit; and that an effect, a write, an opaque step and the end of the run wait for it.
 func TestBodiesBeginWhileARecordIsInFlight(t *testing.T) {
-	for name, where := range map[string]func(testing.TB) string{"sqlite": holdfasttest.SQLite, "postgres": holdfasttest.PostgreSQL} {
+	for name, where := range storetest.Databases(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var released atomic.Bool // everything is recorded from here on
@@ -480,7 +480,7 @@ func history(t *testing.T, e *holdfast.Engine, id string) string {
 // TestTheLeaseIsRenewedWhileStepsAreBehind verifies that the lease of the last recorded step is renewed while later
 // bodies run, that a record which passes the lease on is not taken for its loss, and that no crash is counted.
 func TestTheLeaseIsRenewedWhileStepsAreBehind(t *testing.T) {
-	for name, where := range map[string]func(testing.TB) string{"sqlite": holdfasttest.SQLite, "postgres": holdfasttest.PostgreSQL} {
+	for name, where := range storetest.Databases(t) {
 		for _, delay := range []time.Duration{2 * time.Millisecond, never} {
 			t.Run(fmt.Sprint(name, delay), func(t *testing.T) {
 				t.Parallel()
@@ -525,7 +525,7 @@ func TestTheLeaseIsRenewedWhileStepsAreBehind(t *testing.T) {
 // TestARecordThatPassesTheLeaseOnIsNotItsLoss verifies that a body continues if the lease is renewed after a record has
 // ended the step that had it, and before the result of the record is known.
 func TestARecordThatPassesTheLeaseOnIsNotItsLoss(t *testing.T) {
-	for name, where := range map[string]func(testing.TB) string{"sqlite": holdfasttest.SQLite, "postgres": holdfasttest.PostgreSQL} {
+	for name, where := range storetest.Databases(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var b bodies
@@ -827,7 +827,7 @@ func TestEachRecordHasTheTimeOfALease(t *testing.T) {
 // TestARenewalThatIsOvertakenByARecordIsNotALoss verifies that a renewal that is sent before a record, and arrives after
 // it, does not stop the body: the record has passed the lease on.
 func TestARenewalThatIsOvertakenByARecordIsNotALoss(t *testing.T) {
-	for name, where := range map[string]func(testing.TB) string{"sqlite": holdfasttest.SQLite, "postgres": holdfasttest.PostgreSQL} {
+	for name, where := range storetest.Databases(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var b bodies

@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/storetest"
 	"github.com/holdfast-go/holdfast/internal/testkit"
 	"github.com/holdfast-go/holdfast/internal/testlevel"
 	"github.com/holdfast-go/holdfast/postgres"
@@ -103,7 +104,7 @@ func five() *run.Definition {
 // its start, and one a step; also where there are very many finished runs.
 func TestARunCostsItsStepsAndNothingElse(t *testing.T) {
 	finished := testlevel.Pick(2_000, 20_000, 1_000_000)
-	for name, where := range map[string]func(testing.TB) string{"sqlite": holdfasttest.SQLite, "postgres": holdfasttest.PostgreSQL} {
+	for name, where := range storetest.Databases(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			db := &counting{Database: store.DatabaseOf(holdfasttest.At(where(t))), wrote: make(map[string]int)}
@@ -122,7 +123,7 @@ func TestARunCostsItsStepsAndNothingElse(t *testing.T) {
 // Verifies that a run which starts while the node looks for work is taken at once all the
 // same: who looks does not keep the room of the others.
 func TestARunThatStartsDuringALookIsTakenAtOnce(t *testing.T) {
-	for name, where := range map[string]func(testing.TB) string{"sqlite": holdfasttest.SQLite, "postgres": holdfasttest.PostgreSQL} {
+	for name, where := range storetest.Databases(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var hold atomic.Bool

@@ -31,6 +31,15 @@ func OnEach(t *testing.T, f func(t *testing.T, db string)) {
 	on(t, testlevel.Databases(t), f)
 }
 
+// Databases returns the functions that create the databases of [OnEach], by name, for a test that is not called with one.
+func Databases(t testing.TB) map[string]func(testing.TB) string {
+	all := make(map[string]func(testing.TB) string)
+	for _, name := range testlevel.Databases(t) {
+		all[name] = map[string]func(testing.TB) string{"sqlite": holdfasttest.SQLite, "postgres": holdfasttest.PostgreSQL}[name]
+	}
+	return all
+}
+
 // Each is [OnEach] with an open engine.
 func Each(t *testing.T, f func(*testing.T, *holdfast.Engine), parts ...holdfast.Part) {
 	t.Helper()

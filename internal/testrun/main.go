@@ -155,9 +155,9 @@ func (o options) inOrder() (packages []string, err error) {
 	}
 	for _, p := range all {
 		runs := len(p.TestGoFiles)+len(p.XTestGoFiles) > 0
-		if runs && o.race && o.level == testlevel.Test.String() {
+		if runs && o.level == testlevel.Test.String() {
 			var broken error
-			runs, broken = p.races()
+			runs, broken = p.tests(o.race)
 			err = errors.Join(err, broken)
 		}
 		if runs {
@@ -167,7 +167,7 @@ func (o options) inOrder() (packages []string, err error) {
 		}
 	}
 	if err == nil && len(packages) == 0 {
-		err = errors.New("these packages have no tests")
+		err = fmt.Errorf("no test of these packages runs at level %s", o.level)
 	}
 	return packages, err
 }

@@ -180,16 +180,21 @@ func used(d ast.Decl, pkg string, imports map[string]string) (names []string) {
 	return names
 }
 
-// races reports whether a test of the package runs at level test with the race detector: one that neither has one goroutine
-// only nor waits for a higher level. Without one, the package need not be compiled again.
-func (p listed) races() (bool, error) {
+// tests reports whether a test of the package runs at level test: one that does not wait for a higher level or, with the race
+// detector, has one goroutine only. Without one, the package need not be compiled and linked.
+func (p listed) tests(race bool) (bool, error) {
 	for _, name := range slices.Concat(p.TestGoFiles, p.XTestGoFiles) {
 		f, err := parser.ParseFile(token.NewFileSet(), filepath.Join(p.Dir, name), nil, 0)
 		if err != nil {
 			return true, err
 		}
 		for _, d := range f.Decls {
-			if d, ok := d.(*ast.FuncDecl); ok && d.Recv == nil && strings.HasPrefix(d.Name.Name, "Test") && d.Name.Name != "TestMain" && !slices.ContainsFunc(d.Body.List, skips) {
+			d, ok := d.(*ast.FuncDecl)
+			if !ok || d.Recv != nil {
+				continue
+			}
+			test := strings.HasPrefix(d.Name.Name, "Test") && d.Name.Name != "TestMain" && !slices.ContainsFunc(d.Body.List, func(s ast.Stmt) bool { return skips(s, race) })
+			if test || !race && (strings.HasPrefix(d.Name.Name, "Example") || strings.HasPrefix(d.Name.Name, "Fuzz")) {
 				return true, nil
 			}
 		}
@@ -197,8 +202,8 @@ func (p listed) races() (bool, error) {
 	return false, nil
 }
 
-// skips reports whether a statement skips the test at level test with the race detector.
-func skips(s ast.Stmt) bool {
+// skips reports whether a statement skips the test at level test, with the race detector or without it.
+func skips(s ast.Stmt, race bool) bool {
 	x, _ := s.(*ast.ExprStmt)
 	if x == nil {
 		return false
@@ -212,7 +217,7 @@ func skips(s ast.Stmt) bool {
 		return false
 	}
 	pkg, _ := f.X.(*ast.Ident)
-	return pkg != nil && pkg.Name == path.Base(levels) && (f.Sel.Name == "OneGoroutine" || f.Sel.Name == "Long")
+	return pkg != nil && pkg.Name == path.Base(levels) && (f.Sel.Name == "Long" || race && f.Sel.Name == "OneGoroutine")
 }
 
 // levelDependent returns the names that use one of levelFuncs, directly or indirectly. The other functions of the package of

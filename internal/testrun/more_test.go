@@ -63,25 +63,29 @@ func TestMore(t *testing.T) {
 	}
 }
 
-// TestRaces verifies that a package whose tests all skip with the race detector is not compiled with it.
-func TestRaces(t *testing.T) {
+// TestPackagesWithoutATest verifies that a package whose tests all skip at level test, with or without the race detector, is not
+// compiled.
+func TestPackagesWithoutATest(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for name, x := range map[string]struct {
-		body string
-		want bool
+		body        string
+		race, plain bool
 	}{
-		"one":    {"testlevel.OneGoroutine(t)", false},
-		"long":   {"t.Helper(); testlevel.Long(t)", false},
-		"both":   {"}; func TestOther(t *testing.T) { testlevel.OneGoroutine(t)", true},
-		"nested": {"if true { testlevel.Long(t) }", true},
-		"other":  {"testlevel.Share(1)", true},
-		"of":     {"other.Long(t)", true},
+		"one":     {"testlevel.OneGoroutine(t)", false, true},
+		"long":    {"t.Helper(); testlevel.Long(t)", false, false},
+		"both":    {"}; func TestOther(t *testing.T) { testlevel.OneGoroutine(t)", true, true},
+		"nested":  {"if true { testlevel.Long(t) }", true, true},
+		"other":   {"testlevel.Share(1)", true, true},
+		"of":      {"other.Long(t)", true, true},
+		"example": {"testlevel.Long(t) }; func ExampleIt() {", false, true},
 	} {
 		if err := os.WriteFile(name+"_test.go", []byte("package a\nfunc TestMain(m *testing.M) {}\nfunc (x) TestIt() {}\nfunc helper() {}\nfunc TestIt(t *testing.T) { "+x.body+" }\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if got, err := (listed{TestGoFiles: []string{name + "_test.go"}}).races(); got != x.want || err != nil {
-			t.Errorf("%s: runs %v, error %v, want %v", x.body, got, err, x.want)
+		for race, want := range map[bool]bool{true: x.race, false: x.plain} {
+			if got, err := (listed{TestGoFiles: []string{name + "_test.go"}}).tests(race); got != want || err != nil {
+				t.Errorf("%s, with the race detector %v: runs %v, error %v, want %v", x.body, race, got, err, want)
+			}
 		}
 	}
 }
