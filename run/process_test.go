@@ -186,7 +186,7 @@ func moveSlowly(ctx context.Context, e *holdfast.Engine, tx holdfast.Tx, l *rune
 func TestManySignalsAimedAtTheMomentOfWaiting(t *testing.T) {
 	t.Parallel()
 	const processes = 4
-	signals := testlevel.Pick(15, 400, 5000)
+	signals := testlevel.Pick(16, 400, 5000)
 	url := holdfasttest.PostgreSQL(t)
 	e := holdfasttest.OpenOn(t, holdfasttest.At(url), aimed())
 	newBench(t, e, aimed()) // its definition is kept

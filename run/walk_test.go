@@ -228,7 +228,7 @@ func randomFrom(first string) *run.Definition {
 // something of which nobody knows whether it happened, and that nothing breaks inside. Each
 // seed is a test of its own, in a workspace of its own: run it alone to replay it.
 func TestRandomMoves(t *testing.T) {
-	seeds, moves := testlevel.Pick(8, 40, 400), 100
+	seeds, moves := testlevel.Pick(20, 40, 400), 100
 	firsts := []string{"a", "b", "s", "k", "f"}
 	e := holdfasttest.Open(t, run.Maintenance())
 	did, walked := make(map[string]int), 0
