@@ -99,8 +99,8 @@ func sources(e *engine.Engine) []remote.Source {
 }
 
 // TestEverySourceKeepsTheContract verifies that every source keeps the contract of
-// [remote.Source]: one source owns an id, a task ends only under the epoch of its lease,
-// a repeated end returns the same result, a failed task is given out again, and other
+// [remote.Source]: one source owns an id, a task ends, and its lease is renewed, only under the epoch of the lease and before it
+// expires, a repeated end returns the same result, a failed task is given out again, and other
 // workspaces get nothing.
 func TestEverySourceKeepsTheContract(t *testing.T) {
 	holdfasttest.Each(t, func(t *testing.T, hf *holdfast.Engine) {
@@ -133,9 +133,18 @@ func TestEverySourceKeepsTheContract(t *testing.T) {
 			h, done := remote.Lease{ID: first.ID, Epoch: first.Epoch}, remote.Result{Output: json.RawMessage(`{"ok":true}`)}
 			late := h
 			late.Epoch++
-			if _, err := s.Complete(ctx, late, done); fault.CodeOf(err) != fault.LeaseLost {
-				t.Errorf("%s: Complete under a wrong epoch returned %v, want LEASE_LOST", first.Kind, err)
+			lost := func(what string, h remote.Lease) {
+				t.Helper()
+				_, completed := s.Complete(ctx, h, done)
+				_, failed := s.Fail(ctx, h, remote.Failure{Message: "no paper"})
+				_, renewed := s.Renew(ctx, h, 2*time.Minute)
+				for i, err := range []error{completed, failed, renewed} {
+					if fault.CodeOf(err) != fault.LeaseLost {
+						t.Errorf("%s: %s under %s returned %v, want LEASE_LOST", first.Kind, []string{"Complete", "Fail", "Renew"}[i], what, err)
+					}
+				}
 			}
+			lost("a wrong epoch", late)
 			if r, err := s.Renew(ctx, h, 2*time.Minute); err != nil || !r.Until.After(first.Until) {
 				t.Errorf("%s: renewed until %v, error %v", first.Kind, r.Until, err)
 			}
@@ -157,6 +166,9 @@ func TestEverySourceKeepsTheContract(t *testing.T) {
 			if err != nil || twice != nil || failed.Status != same.Status {
 				t.Errorf("%s: Fail returned %+v %v, and the second time %+v %v", first.Kind, failed, err, same, twice)
 			}
+			third := one(claim)
+			holdfasttest.Advance(t, hf, 2*time.Minute)
+			lost("a lease that has expired", remote.Lease{ID: third.ID, Epoch: third.Epoch})
 			o, err := s.Offer(holdfast.InWorkspace(ctx, "other"), remote.Claim{Workspace: "other", Worker: "w", Handlers: []string{"Do"}, Lease: time.Minute})
 			if err == nil {
 				var taken []remote.Task
