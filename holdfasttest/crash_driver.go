@@ -95,7 +95,7 @@ func (d *crashDriver) run() {
 	single := singles(len(points))
 	calls, others := split(single, points)
 	if d.slow { // on SQLite, all of them run
-		calls = d.sample(calls, testlevel.Pick(3, 0, 0))
+		calls = d.sample(calls, testlevel.Pick(5, 0, 0))
 	}
 	one := d.cases(workers, append(calls, d.sample(others, d.mostSingles())...))
 	all := one
@@ -103,7 +103,7 @@ func (d *crashDriver) run() {
 		for _, w := range workers {
 			w.keep = true
 		}
-		all = append(all, d.cases(workers, d.sample(pairs(one), testlevel.Pick(testlevel.Share(2), 12, 0)))...)
+		all = append(all, d.cases(workers, d.sample(pairs(one), testlevel.Pick(testlevel.Share(3), 12, 0)))...)
 	}
 	d.report(all)
 	took := clock.Since(begun)
@@ -129,9 +129,9 @@ func split(all [][]crash.Strike, points []crash.Point) (calls, others [][]crash.
 // long as on SQLite.
 func (d *crashDriver) mostSingles() int {
 	if d.slow {
-		return testlevel.Pick(testlevel.Share(2), 12, 0)
+		return testlevel.Pick(testlevel.Share(3), 12, 0)
 	}
-	return testlevel.Pick(testlevel.Share(6), 0, 0)
+	return testlevel.Pick(testlevel.Share(10), 0, 0)
 }
 
 // sample returns at most that many cases, chosen by the seed: one from each section of the scenario. This finds more

@@ -114,12 +114,12 @@ func Pick[T any](test, check, crash T) T {
 	return [...]T{test, check, crash}[Current()]
 }
 
-// Share returns n or, at level [Test] with the race detector, a fifth of it. For cases that run
+// Share returns n or, at level [Test] with the race detector, a tenth of it. For cases that run
 // the same code in one goroutine, a few are enough to find races; without the race detector all
 // of them run.
 func Share(n int) int {
 	if raced && Current() == Test {
-		return (n + 4) / 5
+		return (n + 9) / 10
 	}
 	return n
 }
