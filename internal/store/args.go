@@ -2,7 +2,6 @@ package store
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 )
 
@@ -51,7 +50,7 @@ type Columns struct {
 func (c *Columns) invalidName() (name string, invalid bool) {
 	seen := map[string]bool{"revision": true, "marks": true, "member": true, "owner": true, "now": true}
 	for _, col := range slices.Concat(c.Members, c.Children) {
-		if seen[col.Name] || !columnName.MatchString(col.Name) {
+		if seen[col.Name] || !isColumnName(col.Name) {
 			return col.Name, true
 		}
 		seen[col.Name] = true
@@ -59,7 +58,16 @@ func (c *Columns) invalidName() (name string, invalid bool) {
 	return "", false
 }
 
-var columnName = regexp.MustCompile(`^[a-z][a-z_]*$`)
+// isColumnName reports whether a name has letters and, after the first, underscores. It is not a regular expression because every
+// start of a program checks hundreds of names.
+func isColumnName(name string) bool {
+	for i, c := range name {
+		if (c < 'a' || c > 'z') && (c != '_' || i == 0) {
+			return false
+		}
+	}
+	return name != ""
+}
 
 // Common reports whether a name is one of the columns that no binder names.
 func Common(name string) bool {
