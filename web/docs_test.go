@@ -196,7 +196,7 @@ func TestTheDocumentationInABrowser(t *testing.T) {
 		p.Wait(`document.querySelector(".results a")`, time.Minute)
 		p.Wait(`document.documentElement.dataset.theme === "light"`, time.Minute)
 		p.Click(".results a")
-		p.Wait(`location.hash === "#pgbouncer-in-transaction-mode" && document.querySelector("#pgbouncer-in-transaction-mode")`, time.Minute)
+		p.Wait(`location.hash === "#pgbouncer" && document.querySelector("#pgbouncer")`, time.Minute)
 		for _, r := range p.Requests() {
 			if !strings.HasPrefix(r, w.url+"/") {
 				t.Errorf("a request went to %s", r)
