@@ -3,4 +3,3 @@
 
 CREATE INDEX holdfast_batch_open ON holdfast_batch (shard, workspace) WHERE status NOT IN ('CANCELLED', 'COMPLETED');
 CREATE INDEX holdfast_api_key_valid ON holdfast_api_key (workspace, id) WHERE revoked_at IS NULL;
-CREATE INDEX holdfast_webhook_live ON holdfast_webhook (shard, workspace, id) WHERE removed_at IS NULL;

@@ -10,5 +10,5 @@ SELECT (SELECT pg_catalog.count(*)
      + (SELECT coalesce(pg_catalog.sum(b.open), 0)::bigint
           FROM (SELECT greatest(1, b.items - b.succeeded - b.failed - b.cancelled) AS open
                   FROM {schema}.batch b
-                 WHERE b.shard + 0 = :shard AND b.workspace = :workspace AND b.status NOT IN ('CANCELLED', 'COMPLETED')
+                 WHERE 0 + b.shard = :shard AND b.workspace = :workspace AND b.status NOT IN ('CANCELLED', 'COMPLETED')
                  LIMIT :limit) AS b)
