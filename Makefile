@@ -24,7 +24,7 @@ RACE_ENV   := CGO_ENABLED=1 CC='$(C_COMPILER)'
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-test: fmt-check ## format and every package on SQLite and PostgreSQL, in minutes
+test: fmt-check vet ## vet, format and every package on SQLite and PostgreSQL, in minutes
 	$(PGRUN) sh -c '$(MODULES:%=$(LEVEL) test -C % &&) $(LEVEL) test $(PKGS)'
 
 check: lint race long ## what a change must pass beside it: static analysis, the race detector, long tests
@@ -53,7 +53,7 @@ cover: ## the share of lines that "make test" runs, and that "make check" runs
 	@for level in test check; do printf 'level %s: ' $$level; \
 	$(GO) tool cover -func=cover.$$level.out | tail -1; done
 
-lint: fmt-check vet tools ## format, vet, staticcheck, known vulnerabilities
+lint: fmt-check tools ## format, staticcheck, known vulnerabilities
 
 tools:
 	$(GO) tool staticcheck ./...
