@@ -139,14 +139,19 @@ type refusal struct {
 
 func (r *refusal) Error() string { return r.Message }
 
-// runner runs the browser with a new profile, which it deletes in the end, also when the test program has crashed.
+// runner runs the browser with a new profile, which it deletes in the end, also when the test program has crashed. Processes of the browser that
+// outlive it for a moment may still write there meanwhile.
 const runner = `HOME=$(mktemp -d "${TMPDIR:-/tmp}/holdfast-browser.XXXXXX") && export HOME || exit
 "$@" --user-data-dir="$HOME" &
 trap : INT
 trap "kill -9 $!" TERM
 wait $!
 code=$?
-rm -rf "$HOME"
+left=50
+until rm -rf "$HOME" 2>/dev/null && ! [ -e "$HOME" ] || [ $left -eq 0 ]; do
+	sleep 0.1
+	left=$((left - 1))
+done
 exit $code`
 
 func start(path string) (*process, error) {

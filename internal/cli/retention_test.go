@@ -68,8 +68,8 @@ func TestHistoryIsDeletedByDefault(t *testing.T) {
 						t.Fatal(err)
 					}
 					prefix := map[string]string{"sqlite": "holdfast_", "postgres": "holdfast."}[name]
-					unbatched := map[string]string{"sqlite": "DROP TRIGGER holdfast_api_key_restrictions; DROP INDEX holdfast_batch_prune; ALTER TABLE holdfast_batch DROP COLUMN keep; ALTER TABLE holdfast_batch DROP COLUMN prune_at; ALTER TABLE holdfast_batch DROP COLUMN pruned_at",
-						"postgres": "ALTER TABLE holdfast.batch DROP COLUMN keep, DROP COLUMN prune_at, DROP COLUMN pruned_at"}
+					unbatched := map[string]string{"sqlite": "DROP INDEX holdfast_batch_open; DROP INDEX holdfast_api_key_valid; DROP TRIGGER holdfast_api_key_restrictions; DROP INDEX holdfast_batch_prune; ALTER TABLE holdfast_batch DROP COLUMN keep; ALTER TABLE holdfast_batch DROP COLUMN prune_at; ALTER TABLE holdfast_batch DROP COLUMN pruned_at",
+						"postgres": "DROP INDEX holdfast.batch_open; DROP INDEX holdfast.api_key_valid; ALTER TABLE holdfast.batch DROP COLUMN keep, DROP COLUMN prune_at, DROP COLUMN pruned_at"}
 					if before == "a program" {
 						break
 					}
