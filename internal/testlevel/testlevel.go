@@ -151,10 +151,14 @@ const onPostgres = 5
 // the test on both. At level [Check] it is one of them, chosen by the seed, and at level [Crash] both. It is for tests of
 // code above the store, which has its own tests on both databases.
 func Databases(t testing.TB) []string {
-	switch chosen := random(t.Name()); {
+	chosen := random(t.Name()).IntN(Pick(onPostgres, 2, 2)) == 0
+	if raced && Current() == Test {
+		chosen = !chosen
+	}
+	switch {
 	case Current() == Crash:
 		return []string{"sqlite", "postgres"}
-	case Current() == Check && chosen.IntN(2) == 0, Current() == Test && (chosen.IntN(onPostgres) == 0) != raced:
+	case chosen:
 		return []string{"postgres"}
 	}
 	return []string{"sqlite"}
